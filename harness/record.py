@@ -1,0 +1,154 @@
+"""What a run states: where it came from, what it found, what it cost.
+
+`Record.outcome` is the same for the same script, seed and versions; wall times stand apart in
+`Record.timing` and are never compared. Two results are compared only where their specs agree.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from steeltrap.harness.verdict import ConditionVerdict
+
+__all__ = ["Outcome", "Percentiles", "Record", "RecordError", "RunSpec", "Timing", "read_record"]
+
+FORMAT: Final = "steeltrap-record"
+VERSION: Final = 1
+
+
+class RecordError(ValueError):
+    """A record cannot be read; the message says why and what to do."""
+
+
+class RunSpec(msgspec.Struct, kw_only=True):
+    """Everything that decides what a run does; written before it starts."""
+
+    system: str
+    """Name of the system, as in `configs/system`, with what was set differently."""
+    settings: dict[str, Any]
+    """The adapter's settings."""
+    script: str
+    script_sha256: str
+    seed: int
+    reader: str
+    limit: int
+    """Items that a query may be served."""
+    steeltrap: str
+    """Version of this package."""
+    packages: dict[str, str] = {}
+    """Versions of the packages that the system stands on."""
+    embedder: str = ""
+    revision: str = ""
+    """git revision of the code, with `+` where the tree had changes; empty outside a checkout."""
+
+
+class Percentiles(msgspec.Struct):
+    """Wall times of one kind of operation."""
+
+    n: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    total_ms: float
+
+
+class Timing(msgspec.Struct, kw_only=True):
+    """Wall times by phase; not compared."""
+
+    phases: dict[str, Percentiles]
+    """ingest, retrieve, maintain, list, audit: those that happened."""
+
+
+class Evidence(msgspec.Struct, kw_only=True):
+    """Evidence recall of public data at one cut-off."""
+
+    category: str
+    k: int
+    n: int
+    """Questions with evidence."""
+    recall: float
+    """Mean share of a question's evidence among the first k items."""
+    hit: float
+    """Share of questions with any of their evidence among the first k items."""
+    left_out: str = ""
+    """Which questions were left out, if any."""
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What a run found; the same for the same script, seed and versions."""
+
+    turns: int
+    steps: int
+    failed: int
+    """Steps that ended in `fail` or `info`."""
+    answers: dict[str, int]
+    """Verdicts of current-value probes: correct, stale, ambiguous, wrong, missing, inherited."""
+    verdicts: dict[str, ConditionVerdict]
+    """By condition, C1 to C6 and `beyond`."""
+    recall: float | None
+    """Share of set current values answered right; None without such a probe."""
+    evidence_recall: float | None
+    """Share of them whose right value stood among the items served."""
+    recall_at: dict[str, float] = {}
+    """The same within the first k items, by k."""
+    exposed: int = 0
+    """Superseded values served unmarked to questions about the present (literal reading of C1)."""
+    inferable: int = 0
+    """Missed propagations at which both the rule and the new source value were served."""
+    staleness_by_lag: dict[str, list[int]] = {}
+    """By lag in turns: [violations of C1 to C3 that answered a superseded value, probes]."""
+    missed_by_hop: dict[str, list[int]] = {}
+    """By hop: [missed propagations, opportunities]."""
+    served_tokens_mean: float | None = None
+    """Tokens (o200k_base) put before the reader, per query."""
+    served_tokens_total: int = 0
+    ingested_tokens: int = 0
+    """Tokens of all turns."""
+    footprint: list[tuple[int, int, int, int, float]] = []
+    """Curve: (turn, active items, active tokens, true tokens, beta tokens) at each gauge."""
+    footprint_ratio: float | None = None
+    """Active over true tokens, mean over the gauges; None where the state cannot be listed."""
+    growth_exponent: float | None = None
+    """Slope of log active tokens against log turns."""
+    size_bytes: int | None = None
+    evidence: list[Evidence] = []
+    fingerprint: str = ""
+    """sha256 of the history without its wall times."""
+    twins: dict[str, str] = {}
+    """Fingerprints of the twin histories, by twin."""
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """The result of one cell: a system, a script, a seed."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    spec: RunSpec
+    outcome: Outcome
+    timing: Timing
+
+    def write(self, path: Path) -> None:
+        """Write the record as indented JSON."""
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+
+
+def read_record(path: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        RecordError: missing, malformed or of another version.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        record = msgspec.json.decode(data, type=Record)
+    except msgspec.DecodeError as error:
+        raise RecordError(f"{path}: not a record ({error}); score the run again") from None
+    if record.version != VERSION:
+        raise RecordError(f"{path}: version {record.version}, this steeltrap reads {VERSION}")
+    return record

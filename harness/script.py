@@ -1,0 +1,443 @@
+"""A script: what is said, what is asked, and what is true after every step.
+
+One JSON object a line. The first line is the `Header`, every other line a step: a `Turn`, a
+`Probe`, a `Gauge`, an `Audit`, a `Pause` or an `Erasure`. Truth (`changes`, `footprint`,
+`expect`) is filled in by `workloads.truth` before anything runs, and nothing else computes it.
+The sha256 of the bytes is the identity of a script.
+
+The terms are those of "Is Agent Memory a Database?" (sections 3.1 to 3.3) at field grain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from steeltrap.harness import values
+
+__all__ = [
+    "ASKS",
+    "OPS",
+    "Ask",
+    "Audit",
+    "Change",
+    "Erasure",
+    "Expect",
+    "Gauge",
+    "Header",
+    "Op",
+    "OpName",
+    "Past",
+    "Pause",
+    "Probe",
+    "Rule",
+    "Script",
+    "ScriptError",
+    "Step",
+    "Swap",
+    "Turn",
+    "TwinSpec",
+    "canonical",
+    "field_of",
+    "tenant_of",
+    "topic_of",
+    "unit_id",
+]
+
+FORMAT: Final = "steeltrap-script"
+VERSION: Final = 1
+
+OpName = Literal[
+    "tell",
+    "revise",
+    "revert",
+    "correct",
+    "retract",
+    "restate",
+    "echo",
+    "rumour",
+    "depend",
+    "associate",
+    "expire",
+    "noise",
+    "instruct",
+]
+OPS: Final[tuple[OpName, ...]] = get_args(OpName)
+Ask = Literal["current", "previous", "as-of", "rank", "evidence"]
+ASKS: Final[tuple[Ask, ...]] = get_args(Ask)
+Importance = Literal["vital", "normal", "trivial"]
+
+
+class ScriptError(ValueError):
+    """A script cannot be read; the message names file, line and field and says what to do."""
+
+
+class _Struct(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    pass
+
+
+# ---------------------------------------------------------------- units
+
+
+def unit_id(tenant: str, topic: str, field: str) -> str:
+    """The name of a unit: `tenant/topic/field`."""
+    return f"{tenant}/{topic}/{field}"
+
+
+def tenant_of(unit: str) -> str:
+    """The tenant of a unit or of a topic (`tenant/topic`)."""
+    return unit.split("/", 1)[0]
+
+
+def topic_of(unit: str) -> str:
+    """The topic of a unit, without its tenant."""
+    return unit.split("/", 2)[1]
+
+
+def field_of(unit: str) -> str:
+    """The field of a unit."""
+    return unit.split("/", 2)[2]
+
+
+def canonical(unit: str, value: str) -> str:
+    """The plainest sentence that holds a unit's value; the footprint is counted in these."""
+    return f"The {field_of(unit)} of {topic_of(unit)} is {values.display(value)}."
+
+
+# ---------------------------------------------------------------- what happens
+
+
+class Rule(_Struct, frozen=True):
+    """How a dependent follows its source: an extension edge of the paper, with its content."""
+
+    kind: Literal["offset", "same", "scaled", "review"]
+    days: int = 0
+    """offset: days added to the source's date."""
+    times: int = 1
+    """scaled: numerator."""
+    over: int = 1
+    """scaled: denominator."""
+
+
+class Op(_Struct, frozen=True):
+    """One abstract thing that happens in the world (benchmark contract, section 2)."""
+
+    op: OpName
+    unit: str | None = None
+    """The unit it is about; for `depend` the source; for `associate` a topic `tenant/topic`."""
+    value: str | None = None
+    """A value literal: the new value, or the one that is mentioned, rumoured or injected."""
+    source: str = "owner"
+    """Who says so; ranked by `Header.authority`."""
+    valid_at: str | None = None
+    """When the value began to hold, if that was earlier than the turn (late news)."""
+    until: str | None = None
+    """`expire`: the instant from which the value holds no longer."""
+    target: str | None = None
+    """`depend`: the dependent unit; `associate`: the other topic."""
+    rule: Rule | None = None
+    importance: Importance = "normal"
+    """How much the unit matters, told with its first value."""
+
+
+class Change(_Struct, frozen=True):
+    """One consequence of a step for one unit: part of the truth."""
+
+    unit: str
+    value: str | None
+    """The value that holds now; None when nothing is set."""
+    cause: Literal["told", "corrected", "derived", "review", "late", "retracted", "expired", "erased"]  # fmt: skip
+    hop: int = 0
+    """0: said directly; h: obliged over h extension edges."""
+    via: str | None = None
+    """The unit one edge nearer to the cause, for `hop` > 0."""
+
+
+# ---------------------------------------------------------------- what is expected
+
+
+class Expect(_Struct, frozen=True):
+    """The right answer to a probe."""
+
+    state: Literal["set", "unset", "review"]
+    """review: the value is not known until somebody looks; serving the old one unmarked is wrong."""
+    value: str | None = None
+    """set: the value; review: the last value that held."""
+
+
+class Past(_Struct, frozen=True):
+    """One entry of a unit's true history, oldest first by the time from which it held."""
+
+    value: str | None
+    """None: the value was withdrawn."""
+    at: str
+    source: str
+    """The turn that wrote it."""
+    also: tuple[str, ...] = ()
+    """Other turns that may be named as sources: restatements, and the rules of a derived value."""
+    never_true: bool = False
+    """Retracted by a `correct`: it was wrong all along."""
+
+
+class Swap(_Struct, frozen=True):
+    """What a read asks in the other twin (section 4): the exchangeable unit."""
+
+    twin: str
+    unit: str
+    text: str
+    expect: Expect | None = None
+    via: str | None = None
+
+
+class TwinSpec(_Struct, frozen=True):
+    """A pair of exchangeable units; the other twin reads `b` wherever this script reads `a`."""
+
+    name: str
+    a: str
+    b: str
+    until: str
+    """The id of the last step that is needed to compare the two."""
+
+
+# ---------------------------------------------------------------- steps
+
+
+class _Step(_Struct, kw_only=True):
+    at: str
+    """Simulated time, ISO 8601 to the minute."""
+    tenant: str = ""
+    family: str = ""
+    changes: list[Change] = []
+    """Truth: what this step (or the time that passed before it) changed."""
+    footprint: tuple[int, int] = (0, 0)
+    """Truth: live units, and tokens (o200k_base) of their canonical sentences, after the step."""
+
+
+class Turn(_Step, tag="turn", tag_field="step", kw_only=True):
+    """One utterance, and what it means."""
+
+    id: str
+    session: str
+    role: Literal["user", "assistant"] = "user"
+    text: str
+    ops: list[Op]
+
+
+class Probe(_Step, tag="probe", tag_field="step", kw_only=True):
+    """A question whose right answer is known."""
+
+    id: str
+    ask: Ask
+    text: str
+    unit: str | None = None
+    """None only where `ask` is `rank` or `evidence`."""
+    units: tuple[str, ...] = ()
+    """rank: the exchangeable units that the question touches alike."""
+    of: str | None = None
+    """as-of: the instant asked about."""
+    expect: Expect | None = None
+    via: str | None = None
+    """Truth: the unit from which the present value follows, when it was derived."""
+    hop: int = 0
+    """Truth: over how many edges the present value came."""
+    lag: int | None = None
+    """Turns since the update that this probe follows; None in audits and ordinary reads."""
+    group: str = ""
+    """Probes of one group are asked at one point, sources before their dependents."""
+    observe: Literal["fork", "in-script"] = "fork"
+    """in-script: the question is part of the trajectory, as for a real user."""
+    swap: Swap | None = None
+    control: str | None = None
+    """A unit that this question does not touch: its salience is the control of C6."""
+    evidence: tuple[str, ...] = ()
+    """evidence: the turns that hold the answer."""
+    category: str = ""
+    flags: tuple[str, ...] = ()
+    """evidence: known defects of the public record."""
+
+
+class Gauge(_Step, tag="gauge", tag_field="step", kw_only=True):
+    """The active content is listed: counted, and when `full` recorded item by item."""
+
+    id: str
+    full: bool = False
+
+
+class Audit(_Step, tag="audit", tag_field="step", kw_only=True):
+    """The recorded history of one unit is looked up, and explicit recovery is tried."""
+
+    id: str
+    unit: str
+    text: str
+    """The same as a question, for systems without a history of their own."""
+    history: list[Past] = []
+    """Truth."""
+    live: bool = True
+    """Truth: the unit has a current value."""
+    group: str = ""
+
+
+class Pause(_Step, tag="pause", tag_field="step", kw_only=True):
+    """Nothing is said: the system may run its maintenance."""
+
+    id: str
+
+
+class Erasure(_Step, tag="erasure", tag_field="step", kw_only=True):
+    """A unit, or with `unit` None a whole tenant, must be removed for good."""
+
+    id: str
+    unit: str | None = None
+
+
+Step = Turn | Probe | Gauge | Audit | Pause | Erasure
+
+
+class Header(_Struct, kw_only=True):
+    """The first line of a script."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    name: str
+    seed: int = 0
+    settings: dict[str, Any] = {}
+    """The generator's settings, so that the script can be made again."""
+    tenants: list[str] = []
+    authority: list[str] = msgspec.field(
+        default_factory=lambda: ["owner", "colleague", "hearsay"]
+    )
+    """Policy: whose word counts, highest first. A lower source never replaces a higher one's."""
+    alpha: float = 3.0
+    """beta(n) = alpha * true footprint tokens + constant_tokens (C5)."""
+    constant_tokens: int = 512
+    words: dict[str, list[str]] = {}
+    """Other names by which texts call a field."""
+    twins: list[TwinSpec] = []
+    notes: dict[str, Any] = {}
+    """What a reader of results should know, such as the handling of defects in public data."""
+
+    def beta(self, footprint_tokens: int) -> float:
+        """The bound of C5 in tokens, given the true footprint in tokens."""
+        return self.alpha * footprint_tokens + self.constant_tokens
+
+
+# ---------------------------------------------------------------- reading and writing
+
+_ENCODER = msgspec.json.Encoder()
+_HEADER = msgspec.json.Decoder(Header)
+_STEP: msgspec.json.Decoder[Step] = msgspec.json.Decoder(Step)
+
+
+class Script:
+    """A header and its steps, held in memory."""
+
+    def __init__(self, header: Header, steps: list[Step]) -> None:
+        self.header = header
+        self.steps = steps
+
+    def __repr__(self) -> str:
+        return f"<Script {self.header.name} seed={self.header.seed} steps={len(self.steps)}>"
+
+    @property
+    def turns(self) -> int:
+        """How many turns the script has."""
+        return sum(isinstance(step, Turn) for step in self.steps)
+
+    def lines(self) -> Iterator[bytes]:
+        """The script line by line, each ending in a newline."""
+        for part in (self.header, *self.steps):
+            yield _ENCODER.encode(part) + b"\n"
+
+    def sha256(self) -> str:
+        """The identity: the hash of the script's bytes."""
+        digest = hashlib.sha256()
+        for line in self.lines():
+            digest.update(line)
+        return digest.hexdigest()
+
+    def write(self, path: Path) -> str:
+        """Write the script to `path`, all of it or nothing, and return its sha256."""
+        digest = hashlib.sha256()
+        part = path.with_name(path.name + ".part")
+        with part.open("wb") as out:
+            for line in self.lines():
+                digest.update(line)
+                out.write(line)
+        os.replace(part, path)
+        return digest.hexdigest()
+
+    @classmethod
+    def read(cls, path: Path) -> Script:
+        """Read a script.
+
+        Raises:
+            ScriptError: the file is missing, newer than this version, or a line is malformed.
+        """
+        parts = read_steps(path)
+        header = next(parts)
+        assert isinstance(header, Header)
+        steps = [part for part in parts if not isinstance(part, Header)]
+        return cls(header, steps)
+
+
+def read_steps(path: Path) -> Iterator[Header | Step]:
+    """Stream a script: first its header, then each step.
+
+    Raises:
+        ScriptError: as `Script.read`.
+    """
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read ({error.strerror})") from None
+    with stream:
+        lines = enumerate(stream, 1)
+        number, first = next(lines, (1, b""))
+        yield _header(path, first)
+        for number, line in lines:
+            yield _decode_step(path, number, line)
+
+
+def _header(path: Path, line: bytes) -> Header:
+    try:
+        start = msgspec.json.decode(line or b"null")
+    except msgspec.DecodeError as error:
+        raise ScriptError(f"{path}:1: not JSON ({error}); a script has one JSON object a line") from None  # fmt: skip
+    if not isinstance(start, dict) or start.get("format") != FORMAT:
+        raise ScriptError(f'{path}:1: not a script; the first line must hold "format":"{FORMAT}"')
+    if start.get("version") != VERSION:
+        raise ScriptError(
+            f"{path}:1: version {start.get('version')} of the script format; this steeltrap reads"
+            f" version {VERSION}. Make the script again or use a matching steeltrap."
+        )
+    try:
+        return _HEADER.decode(line)
+    except msgspec.ValidationError as error:
+        raise ScriptError(f"{path}:1: {_in_words(error)}") from None
+
+
+def _decode_step(path: Path, number: int, line: bytes) -> Step:
+    try:
+        return _STEP.decode(line)
+    except msgspec.ValidationError as error:
+        raise ScriptError(f"{path}:{number}: {_in_words(error)}") from None
+    except msgspec.DecodeError as error:
+        raise ScriptError(f"{path}:{number}: not JSON ({error})") from None
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """`Expected `str`, got `int` - at `$.ops[0].unit`` as `ops[0].unit: expected str, got int`."""
+    what, _, where = str(error).partition(" - at ")
+    where = where.strip("`").removeprefix("$.")
+    what = what.replace("`", "")
+    return f"field {where}: {what[0].lower()}{what[1:]}" if where else what
+
+
+def write_lines(steps: Iterable[Header | Step]) -> bytes:
+    """Header and steps as the bytes of a script file."""
+    return b"".join(_ENCODER.encode(step) + b"\n" for step in steps)

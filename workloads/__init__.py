@@ -1,0 +1,1 @@
+"""Scripts with their truth inside: ops, world, families, rendering and composition."""
