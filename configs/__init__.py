@@ -1,0 +1,1 @@
+"""Hydra groups: system, script, reader, embedder, experiment."""
