@@ -1,0 +1,141 @@
+"""Intervals over seeds, and comparisons of two systems over the seeds that both ran.
+
+A seed is the unit of resampling: what happens within one run hangs together, so a run counts
+once, however many probes it holds.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Difference", "Interval", "holm", "mean_interval", "paired_difference", "rate_interval"]
+
+RESAMPLES: Final = 9999
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """How far one system lies above another over the same seeds."""
+
+    seeds: int
+    mean: float
+    """Mean of first minus second."""
+    p: float | None
+    """Two-sided; None with fewer than two seeds."""
+
+
+def mean_interval(values: Sequence[float], *, level: float = 0.95) -> Interval | None:
+    """The interval of a mean over seeds, one value a seed; None with fewer than two seeds."""
+    return rate_interval(values, [1.0] * len(values), level=level)
+
+
+def rate_interval(
+    violations: Sequence[float], opportunities: Sequence[float], *, level: float = 0.95
+) -> Interval | None:
+    """The interval of a pooled rate, sum of violations over sum of opportunities.
+
+    Bias-corrected and accelerated bootstrap over seeds (Efron 1987; `scipy.stats.bootstrap`).
+    Where every seed agrees the interval is a point; where the acceleration is not defined the
+    plain percentiles of the same resamples stand in.
+
+    Args:
+        violations: one count a seed.
+        opportunities: one count a seed, in the same order; seeds without any are left out.
+        level: confidence level, between 0 and 1.
+
+    Returns:
+        The interval, or None with fewer than two seeds that had an opportunity.
+    """
+    seen = [(v, o) for v, o in zip(violations, opportunities, strict=True) if o]
+    if len(seen) < 2:
+        return None
+    tops, bottoms = zip(*seen, strict=True)
+    rates = [top / bottom for top, bottom in seen]
+    if max(rates) == min(rates):
+        return Interval(rates[0], rates[0])
+    return _bootstrap(tops, bottoms, level, "BCa") or _bootstrap(tops, bottoms, level, "percentile")
+
+
+def _bootstrap(
+    tops: Sequence[float], bottoms: Sequence[float], level: float, method: Any
+) -> Interval | None:
+    import numpy as np
+    from scipy import stats
+
+    def pooled(top: np.ndarray, bottom: np.ndarray, axis: int = -1) -> Any:
+        return top.sum(axis=axis) / bottom.sum(axis=axis)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = stats.bootstrap(
+            (np.asarray(tops, float), np.asarray(bottoms, float)),
+            pooled,
+            n_resamples=RESAMPLES,
+            paired=True,
+            vectorized=True,
+            confidence_level=level,
+            method=method,
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+    low, high = float(found.low), float(found.high)
+    return None if math.isnan(low) or math.isnan(high) else Interval(low, high)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for being several (Holm 1979), in the order given."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, i in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = highest
+    return adjusted
+
+
+def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> Difference | None:
+    """Compare two systems by a value a seed, over the seeds that both have.
+
+    The test flips the sign of each seed's difference (all 2^n ways up to 13 seeds, a seeded
+    sample of them beyond), so n seeds cannot give a p below 2 / 2^n.
+
+    Returns:
+        The difference, or None without a common seed.
+    """
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        return None
+    differences = [first[seed] - second[seed] for seed in seeds]
+    mean = math.fsum(differences) / len(differences)
+    if len(seeds) < 2:
+        return Difference(len(seeds), mean, None)
+    if not any(differences):
+        return Difference(len(seeds), mean, 1.0)
+    return Difference(len(seeds), mean, _sign_flip(differences))
+
+
+def _sign_flip(differences: Sequence[float]) -> float:
+    import numpy as np
+    from scipy import stats
+
+    found = stats.permutation_test(
+        (np.asarray(differences, float),),
+        lambda sample, axis: sample.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(0),
+    )
+    return float(found.pvalue)
