@@ -1,0 +1,154 @@
+"""Composes a script from families by weights.
+
+The first episodes are one of each family, so that a script long enough has them all; after that
+the weights decide. Several episodes run at once, and which goes on next is drawn, so that the
+turns of one are mixed with those of others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import msgspec
+
+from steeltrap.harness.script import Header, Probe, Script, ScriptError
+from steeltrap.workloads.dice import Dice
+from steeltrap.workloads.domains import words
+from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.figure1 import figure_1
+from steeltrap.workloads.render import Renderer, Surface
+from steeltrap.workloads.stage import Curtain, Lags, Stage
+
+__all__ = ["ScriptSettings", "compose"]
+
+EPISODES_AT_ONCE = 6
+NAMED_SCRIPTS = {"figure-1": figure_1}
+
+
+class ScriptSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a script is made from; together with a seed it decides every byte.
+
+    Structure (families, turns, lags, bound) and surface (how things are said) are separate.
+    """
+
+    name: str
+    turns: int = 500
+    families: dict[str, float] = {}
+    """Weight by family; none: the whole adversarial mix, equally."""
+    surface: dict[str, float] = {}
+    """Dials of `render.Surface`; what is not named has its default."""
+    lags: dict[int, float] = {0: 1.0, 1: 0.3, 5: 0.3, 20: 0.25, 100: 0.25}
+    """At which lags (turns) what share of updates is probed; lag 0 always is."""
+    alpha: float = 3.0
+    constant_tokens: int = 512
+    audit_every: int = 50
+    gauge_every: int = 10
+
+
+@dataclass(order=True, slots=True)
+class Episode:
+    """A family that is being played, and when it may go on."""
+
+    resume: int
+    order: int
+    family: str = field(compare=False)
+    acts: Iterator[int] = field(compare=False)
+
+
+def compose(settings: ScriptSettings, seed: int) -> Script:
+    """The script of these settings and this seed: the same bytes everywhere.
+
+    Raises:
+        ScriptError: an unknown family or dial, or numbers that make no script.
+    """
+    if settings.name in NAMED_SCRIPTS:
+        return NAMED_SCRIPTS[settings.name](seed)
+    weights = settings.families or dict.fromkeys(FAMILIES, 1.0)
+    _refuse_nonsense(settings, weights)
+    dice = Dice("steeltrap", settings.name, seed)
+    header = Header(
+        name=settings.name,
+        seed=seed,
+        settings=_plain(settings),
+        tenants=["acme"],
+        alpha=settings.alpha,
+        constant_tokens=settings.constant_tokens,
+        words=words(),
+    )
+    stage = Stage(
+        header,
+        Renderer(Surface(**settings.surface), dice.child("render")),
+        dice,
+        turns_max=settings.turns,
+        lags=Lags(tuple(sorted(settings.lags.items()))),
+        audit_every=settings.audit_every,
+        gauge_every=settings.gauge_every,
+    )
+    _play(stage, weights, dice.child("director"))
+    return _finished(stage)
+
+
+def _play(stage: Stage, weights: dict[str, float], dice: Dice) -> None:
+    """Run episodes until the curtain falls."""
+    names = [name for name, weight in weights.items() if weight > 0]
+    shares = [weights[name] for name in names]
+    opening = dice.shuffled(names)
+    running: list[Episode] = []
+    started = 0
+    try:
+        while True:
+            while len(running) < EPISODES_AT_ONCE and (opening or dice.chance(0.7)):
+                name = opening.pop() if opening else dice.weighted(names, shares)
+                started += 1
+                heapq.heappush(running, Episode(stage.turns, started, name, FAMILIES[name](stage)))
+            _go_on(stage, running, dice)
+    except Curtain:
+        for episode in running:
+            episode.acts.close()  # type: ignore[attr-defined]
+
+
+def _go_on(stage: Stage, running: list[Episode], dice: Dice) -> None:
+    """Let one of the episodes that may go on do so; with none, small talk passes the time."""
+    if not running or running[0].resume > stage.turns:
+        stage.family = "noise"
+        stage.noise()
+        return
+    episode = heapq.heappop(running)
+    stage.family = episode.family
+    pause = next(episode.acts, None)
+    if pause is not None:
+        episode.resume = stage.turns + pause + dice.between(0, 2)
+        heapq.heappush(running, episode)
+
+
+def _finished(stage: Stage) -> Script:
+    """The script, without marks of twins that the curtain cut off."""
+    complete = {twin.name for twin in stage.header.twins}
+    for step in stage.steps:
+        if isinstance(step, Probe) and step.swap and step.swap.twin not in complete:
+            step.swap = None
+    return Script(stage.header, stage.steps)
+
+
+def _plain(settings: ScriptSettings) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(settings, str_keys=True)
+    return plain
+
+
+def _refuse_nonsense(settings: ScriptSettings, weights: dict[str, float]) -> None:
+    unknown = [name for name in weights if name not in FAMILIES]
+    if unknown:
+        raise ScriptError(f"unknown family {unknown[0]!r}; known: {', '.join(FAMILIES)}")
+    if not any(weight > 0 for weight in weights.values()):
+        raise ScriptError("no family has a weight above 0, so there is nothing to tell")
+    if settings.turns < 1:
+        raise ScriptError(f"script.turns={settings.turns}: a script needs at least one turn")
+    if settings.audit_every < 1 or settings.gauge_every < 1:
+        raise ScriptError("script.audit_every and script.gauge_every count turns: at least 1")
+    dials = [f.name for f in fields(Surface)]
+    for dial in settings.surface:
+        if dial not in dials:
+            raise ScriptError(f"unknown surface dial '{dial}'; known: {', '.join(dials)}")

@@ -1,0 +1,36 @@
+"""The adversarial families (benchmark contract, section 3), by name.
+
+A family is a coroutine over the stage: it says and asks, and yields how many turns should pass
+before it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from steeltrap.workloads.families import change, dependency, pressure, scope, trust
+from steeltrap.workloads.stage import Stage
+
+__all__ = ["FAMILIES", "Family"]
+
+Family = Callable[[Stage], Iterator[int]]
+
+FAMILIES: dict[str, Family] = {
+    "restatement-flood": pressure.restatement_flood,
+    "revision-chain": change.revision_chain,
+    "flip-flop": change.flip_flop,
+    "stale-echo": change.stale_echo,
+    "look-alike": scope.look_alike,
+    "dependency-cascade": dependency.dependency_cascade,
+    "distraction": pressure.distraction,
+    "importance-inversion": pressure.importance_inversion,
+    "reinforcement": pressure.reinforcement,
+    "out-of-order": change.out_of_order,
+    "authority": trust.authority,
+    "expiry": change.expiry,
+    "retraction": change.retraction,
+    "history-audit": change.history_audit,
+    "multi-tenant": scope.multi_tenant,
+    "erasure": scope.erasure,
+    "injection": trust.injection,
+}

@@ -1,0 +1,436 @@
+"""The stage: where families act, and where turns, probes and audits come to stand in a script.
+
+A family is a coroutine. It calls the stage to say and ask things and yields the number of turns
+that should pass before it goes on, so that several families can be interleaved. Every change
+of a unit is followed by probes: at once, so that a memory that was ever right is known to have
+been, and at some of the later lags.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from steeltrap.harness.script import (
+    Audit,
+    Change,
+    Erasure,
+    Gauge,
+    Header,
+    Op,
+    Pause,
+    Probe,
+    Rule,
+    Step,
+    Swap,
+    Turn,
+    TwinSpec,
+    tenant_of,
+    topic_of,
+    unit_id,
+)
+from steeltrap.workloads.dice import Dice
+from steeltrap.workloads.domains import Domain, Field, domains
+from steeltrap.workloads.mint import Mint
+from steeltrap.workloads.render import Renderer
+from steeltrap.workloads.truth import Annotator
+from steeltrap.workloads.world import derive
+
+__all__ = ["Curtain", "Lags", "Slot", "Stage"]
+
+START = datetime(2026, 1, 5, 9, 0)
+GROUP_UNITS_MAX = 8
+"""Probes that follow one update: a wide cascade is sampled, not probed whole, at each lag."""
+
+
+class Curtain(Exception):
+    """The script has as many turns as were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A unit to be told about, with what its field is like."""
+
+    unit: str
+    field: Field
+    domain: Domain
+
+    @property
+    def topic(self) -> str:
+        """The topic's id, `tenant/topic`."""
+        return f"{tenant_of(self.unit)}/{topic_of(self.unit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """At which lags an update is probed: lag in turns -> share of updates."""
+
+    shares: tuple[tuple[int, float], ...]
+
+
+class Stage:
+    """Builds one script step by step, truth included.
+
+    Args:
+        header: the script's header; twins are added to it.
+        renderer: turns ops into sentences.
+        dice: the script's stream of choices.
+        turns_max: how many turns the script shall have.
+        lags: at which lags updates are probed.
+        audit_every: turns between audits of every unit; wider apart in long scripts.
+        gauge_every: turns between gauges of the footprint; wider apart in long scripts.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        renderer: Renderer,
+        dice: Dice,
+        *,
+        turns_max: int,
+        lags: Lags,
+        audit_every: int,
+        gauge_every: int,
+    ) -> None:
+        self.header = header
+        self.renderer = renderer
+        self.dice = dice.child("stage")
+        self.mint = Mint(dice.child("mint"))
+        self.annotator = Annotator(header)
+        self.world = self.annotator.world
+        self.steps: list[Step] = []
+        self.turns = 0
+        self.turns_max = turns_max
+        self.family = ""
+        self._lags = lags
+        self._audit_every, self._gauge_every = audit_every, gauge_every
+        self._next_audit, self._next_gauge = audit_every, gauge_every
+        self._now = START
+        self._counts: dict[str, int] = {}
+        self._sessions: dict[str, tuple[int, datetime]] = {}
+        self._last_unit: dict[str, str | None] = {}
+        self._slots: dict[str, Slot] = {}
+        self._topics: dict[tuple[str, str], list[str]] = {}
+        self._by_topic: dict[str, list[str]] = {}
+        self._changed: dict[str, int] = {}
+        self._due: list[tuple[int, int, list[str], int, int, str]] = []
+        self._erased: list[str] = []
+
+    # ------------------------------------------------------------ choosing what to talk about
+
+    @property
+    def at(self) -> str:
+        """The simulated time, to the minute."""
+        return self._now.isoformat(timespec="minutes")
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that most families speak for."""
+        return self.header.tenants[0]
+
+    def new_tenant(self, name: str) -> str:
+        """Make a tenant known to the script."""
+        if name not in self.header.tenants:
+            self.header.tenants.append(name)
+        return name
+
+    def slot(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        importance: str = "normal",
+        field: Field | None = None,
+        domain: Domain | None = None,
+        topic: str | None = None,
+        tenant: str | None = None,
+    ) -> Slot:
+        """A unit nobody has spoken of yet; chosen at random where nothing is asked for."""
+        tenant = tenant or self.tenant
+        while True:
+            where = domain or self.dice.pick(domains())
+            fits = [
+                f
+                for f in where.fields
+                if f.importance == importance and (not kinds or f.kind in kinds)
+            ]
+            if field is None and not fits:
+                continue
+            what = field or self.dice.pick(fits)
+            slot = Slot(unit_id(tenant, topic or self._topic(tenant, where, what), what.name), what, where)  # fmt: skip
+            if slot.unit in self._slots:
+                topic = topic if field is None else None
+                continue
+            self._slots[slot.unit] = slot
+            self._by_topic.setdefault(slot.topic, []).append(slot.unit)
+            return slot
+
+    def _topic(self, tenant: str, domain: Domain, field: Field) -> str:
+        """A new topic, or now and then one of the latest that has no such field yet."""
+        known = self._topics.setdefault((tenant, domain.name), [])
+        if known and self.dice.chance(0.4):
+            topic = self.dice.pick(known[-4:])
+            if unit_id(tenant, topic, field.name) not in self._slots:
+                return topic
+        topic = self.mint.topic(domain)
+        known.append(topic)
+        return topic
+
+    def fresh(self, slot: Slot, follow: Sequence[tuple[Slot, Rule, int]] = ()) -> str:
+        """A value that the script has not used, and neither have the values derived from it.
+
+        Args:
+            slot: the unit that shall have the value.
+            follow: dependents in order, each with its rule and the place of its source in the
+                list of values so far (0 is `slot` itself).
+        """
+        while True:
+            chain = [self.mint.value(slot.field, self.at)]
+            for _, rule, source in follow:
+                chain.append(derive(rule, chain[source]))
+            derived = [v for v, (_, rule, _) in zip(chain[1:], follow, strict=True) if rule.kind != "same"]  # fmt: skip
+            if all(self.mint.claim(value) for value in derived):
+                return chain[0]
+
+    def current(self, slot: Slot) -> str | None:
+        """The value that holds now, or None."""
+        expect = self.world.expect(slot.unit)
+        return expect.value if expect.state == "set" else None
+
+    # ------------------------------------------------------------ saying things
+
+    def tell(self, *slots: Slot, value: str | None = None, **more: str) -> None:
+        """First values, in one utterance."""
+        ops = [
+            Op("tell", s.unit, value or self.fresh(s), importance=s.field.importance, **more)
+            for s in slots
+        ]
+        self.say(ops)
+
+    def revise(self, *slots: Slot, value: str | None = None, **more: str) -> None:
+        """New values, in one utterance."""
+        self.say([Op("revise", s.unit, value or self.fresh(s), **more) for s in slots])
+
+    def op(self, name: str, slot: Slot, value: str | None = None, **more: str) -> None:
+        """Any other op on one unit; without a value, its current one."""
+        value = value if value is not None or name == "retract" else self.current(slot)
+        self.say([Op(name, slot.unit, value, **more)])  # type: ignore[arg-type]
+
+    def depend(self, source: Slot, target: Slot, rule: Rule) -> None:
+        """Tie `target` to `source`."""
+        self.say([Op("depend", source.unit, target=target.unit, rule=rule)])
+
+    def associate(self, one: Slot, other: Slot) -> None:
+        """Say that two topics are related and independent."""
+        self.say([Op("associate", one.topic, target=other.topic)])
+
+    def noise(self, tenant: str | None = None) -> None:
+        """A turn that matters to no unit."""
+        self.say([Op("noise")], tenant=tenant)
+
+    def say(self, ops: Sequence[Op], tenant: str | None = None) -> None:
+        """One turn; then the probes that are due.
+
+        Raises:
+            Curtain: the script is long enough.
+        """
+        if self.turns >= self.turns_max:
+            raise Curtain
+        tenant = tenant or (tenant_of(ops[0].unit) if ops[0].unit else self.tenant)
+        session = self._next_moment(tenant)
+        previous = {op.unit: self.world.expect(op.unit).value for op in ops if op.unit}
+        last = self._last_unit.get(tenant)
+        text = self.renderer.turn(ops, at=self.at, previous=previous, last_unit=last)
+        turn = Turn(
+            id=self._id("t"), at=self.at, tenant=tenant, session=session, text=text,
+            ops=list(ops), family=self.family,
+        )  # fmt: skip
+        self._last_unit[tenant] = ops[-1].unit
+        self.turns += 1
+        changes = self._add(turn)
+        self._follow_up(changes)
+        self._probe_due()
+        self._watch()
+
+    def erase(self, tenant: str, slot: Slot | None = None) -> None:
+        """Remove a unit or a tenant for good, and ask for it."""
+        step = Erasure(
+            id=self._id("e"), at=self.at, tenant=tenant,
+            unit=slot.unit if slot else None, family=self.family,
+        )  # fmt: skip
+        changes = self._add(step)
+        gone = [change.unit for change in changes if change.cause == "erased"]
+        self._erased += gone
+        self._last_unit[tenant] = None
+        self._follow_up(changes)
+
+    # ------------------------------------------------------------ asking things
+
+    def ask(
+        self, slot: Slot, ask: str = "current", *,
+        of: str | None = None, swap: tuple[str, Slot] | None = None, control: Slot | None = None,
+    ) -> None:  # fmt: skip
+        """A question as a user asks it: part of the trajectory."""
+        other = None
+        if swap is not None:
+            twin, b = swap
+            other = Swap(twin, b.unit, self.renderer.question("current", b.unit, at=self.at))
+        control_unit = control.unit if control else self._bystander(slot)
+        self._probe(slot.unit, ask, of=of, observe="in-script", swap=other, control=control_unit)
+
+    def check(self, *slots: Slot, ask: str = "current", of: str | None = None) -> None:
+        """A measuring question, asked of a copy where the system can be copied."""
+        if ask == "current":
+            self._group([slot.unit for slot in slots], lag=None)
+        else:
+            for slot in slots:
+                self._probe(slot.unit, ask, of=of)
+
+    def check_later(self, slot: Slot, lag: int) -> None:
+        """A measuring question after `lag` more turns, unless the unit changes before."""
+        self._schedule([slot.unit], lag)
+
+    def rank(self, a: Slot, b: Slot) -> str:
+        """A neutral question that touches two units alike; returns the probe's id."""
+        units = tuple(sorted((a.unit, b.unit)))
+        text = self.renderer.question("rank", None, at=self.at, units=units)
+        probe = Probe(
+            id=self._id("p"), at=self.at, tenant=tenant_of(a.unit), ask="rank", text=text,
+            units=units, family=self.family, group=self._id("q"),
+        )  # fmt: skip
+        self._add(probe)
+        return probe.id
+
+    def twin(self, name: str, a: Slot, b: Slot) -> None:
+        """The reads marked with `name` can be compared from here on."""
+        self.header.twins.append(TwinSpec(name, a.unit, b.unit, self.steps[-1].id))
+
+    def next_twin(self) -> str:
+        """A name for a pair of exchangeable units."""
+        return self._id("twin")
+
+    # ------------------------------------------------------------ inner workings
+
+    def _id(self, prefix: str) -> str:
+        self._counts[prefix] = number = self._counts.get(prefix, 0) + 1
+        return f"{prefix}{number:04d}"
+
+    def _add(self, step: Step) -> list[Change]:
+        changes = self.annotator.add(step)
+        self.steps.append(step)
+        for change in changes:
+            self._changed[change.unit] = self.turns
+        return changes
+
+    def _next_moment(self, tenant: str) -> str:
+        """Move the clock; a new session begins after a long gap, and maintenance before it."""
+        self._now += timedelta(minutes=self.dice.between(4, 55))
+        if self.dice.chance(0.08):
+            self._now += timedelta(minutes=self.dice.between(500, 2000))
+            if self.steps:
+                self._add(Pause(id=self._id("m"), at=self.at, tenant=tenant))
+                self._now += timedelta(minutes=1)
+        number, since = self._sessions.get(tenant, (0, self._now - timedelta(days=1)))
+        if self._now - since > timedelta(hours=8):
+            number += 1
+            self._last_unit[tenant] = None
+        self._sessions[tenant] = (number, self._now)
+        return f"{tenant}-s{number}"
+
+    def _bystander(self, slot: Slot) -> str | None:
+        """The latest live unit of the same tenant that shares neither topic nor rules."""
+        for unit in reversed(self._changed):
+            if (
+                tenant_of(unit) == tenant_of(slot.unit)
+                and topic_of(unit) != topic_of(slot.unit)
+                and self.world.expect(unit).state == "set"
+                and unit not in self.world.edges
+                and self.world.origin(unit)[1] is None
+            ):
+                return unit
+        return None
+
+    def _follow_up(self, changes: Sequence[Change]) -> None:
+        """Probe what changed, now and later, with decoys that must not have."""
+        if not changes:
+            return
+        units = list(dict.fromkeys(change.unit for change in changes))[:GROUP_UNITS_MAX]
+        units += [d for d in self._decoys(units[0]) if d not in units]
+        self._group(units, lag=0)
+        for lag, share in self._lags.shares:
+            if lag and self.dice.chance(share):
+                self._schedule(units, lag)
+
+    def _decoys(self, unit: str) -> list[str]:
+        """Up to two units of topics associated with that of `unit`."""
+        topics = self.world.associations.get(f"{tenant_of(unit)}/{topic_of(unit)}", [])
+        found = [unit for topic in topics for unit in self._by_topic.get(topic, ())]
+        return [unit for unit in found if unit in self.world.units][:2]
+
+    def _schedule(self, units: list[str], lag: int) -> None:
+        order = len(self._due) + self.turns * 1000
+        heapq.heappush(self._due, (self.turns + lag, order, units, self.turns, lag, self.family))
+
+    def _probe_due(self) -> None:
+        family = self.family
+        while self._due and self._due[0][0] <= self.turns:
+            _, _, units, since, lag, self.family = heapq.heappop(self._due)
+            same = [u for u in units if self._changed.get(u, -1) <= since]
+            if same:
+                self._group(same, lag=lag)
+        self.family = family
+
+    def _group(self, units: Sequence[str], *, lag: int | None) -> None:
+        """Ask for each unit and for whatever it follows from, sources first."""
+        group = self._id("q")
+        for unit in self._with_sources(units):
+            self._probe(unit, "current", lag=lag, group=group)
+
+    def _with_sources(self, units: Sequence[str]) -> list[str]:
+        ordered: dict[str, None] = {}
+        for unit in units:
+            chain = [unit]
+            while (via := self.world.origin(chain[-1])[1]) is not None and via not in chain:
+                chain.append(via)
+            for member in reversed(chain):
+                ordered.setdefault(member)
+        return list(ordered)
+
+    def _probe(
+        self, unit: str, ask: str, *, lag: int | None = None, group: str = "",
+        of: str | None = None, observe: str = "fork", swap: Swap | None = None,
+        control: str | None = None,
+    ) -> None:  # fmt: skip
+        text = self.renderer.question(ask, unit, at=self.at, of=of)
+        self._add(Probe(
+            id=self._id("p"), at=self.at, tenant=tenant_of(unit), ask=ask, text=text, unit=unit,  # type: ignore[arg-type]
+            of=of, lag=lag, group=group or self._id("q"), observe=observe, swap=swap,  # type: ignore[arg-type]
+            control=control, family=self.family,
+        ))  # fmt: skip
+
+    def _watch(self) -> None:
+        """Gauge and audit where they are due, and at the very end."""
+        last = self.turns == self.turns_max
+        audit = last or self.turns >= self._next_audit
+        if audit or self.turns >= self._next_gauge:
+            family, self.family = self.family, "audit"
+            self._add(Gauge(id=self._id("g"), at=self.at, full=audit))
+            self._next_gauge = max(self.turns + self._gauge_every, self.turns * 101 // 100)
+            if audit:
+                self._audit()
+                self._next_audit = max(self.turns + self._audit_every, self.turns * 21 // 20)
+            self.family = family
+
+    def _audit(self) -> None:
+        """Ask for every unit that was ever told of, and look its history up."""
+        units = self._with_sources([*self.world.units, *self._erased])
+        group = self._id("q")
+        for unit in units:
+            self._probe(unit, "current", group=group)
+        for unit in units:
+            self._add(Audit(
+                id=self._id("a"), at=self.at, tenant=tenant_of(unit), unit=unit,
+                text=self.renderer.history_question(unit), group=group, family="audit",
+            ))  # fmt: skip
+
