@@ -1,0 +1,89 @@
+"""Tables drawn on a console and written as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from steeltrap.harness.record import Record
+from steeltrap.reports import tables
+from steeltrap.reports.facts import comparable, facts
+from steeltrap.reports.tables import Grid
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["markdown", "show"]
+
+
+def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = ()) -> None:
+    """Print facts, conditions, costs and evidence of each comparable group.
+
+    Args:
+        records: finished cells.
+        console: where to; tables fit 80 columns.
+        notes: further facts, such as how defects of public data are handled.
+    """
+    for group in comparable(records):
+        for fact in (*facts(group), *notes):
+            console.print(fact, highlight=False, markup=False)
+        for grid in _grids(group, full=False):
+            console.print()
+            console.print(_rich(grid))
+            for note in grid.notes:
+                console.print(f"  {note}", style="dim", highlight=False, markup=False)
+
+
+def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
+    """The same and more as a Markdown page: violations by name, differences of systems."""
+    lines = ["# Can it be trusted over a long life?", ""]
+    for group in comparable(records):
+        first = group[0]
+        lines += [f"## {first.spec.script}, {first.outcome.turns} turns", ""]
+        lines += [f"- {fact}" for fact in (*facts(group), *notes)]
+        for grid in _grids(group, full=True):
+            lines += ["", *_markdown(grid)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
+    makers: list[Callable[[Sequence[Record]], Grid | None]] = [
+        tables.conditions,
+        tables.costs,
+        tables.evidence,
+    ]
+    if full:
+        makers += [tables.names, tables.differences]
+    return [grid for make in makers if (grid := make(group))]
+
+
+def _rich(grid: Grid) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=grid.title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for position, name in enumerate(grid.header):
+        table.add_column(name, justify="left" if position == 0 else "right", no_wrap=True)
+    for row in grid.rows:
+        table.add_row(*row)
+    return table
+
+
+def _markdown(grid: Grid) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        words = (cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+        return f"| {' | '.join(words)} |"
+
+    rule = ["---", *["---:"] * (len(grid.header) - 1)]
+    lines = [f"### {grid.title}", "", line(grid.header), line(rule)]
+    lines += [line(row) for row in grid.rows]
+    return [*lines, "", *(f"- {note}" for note in grid.notes)]

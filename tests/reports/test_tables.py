@@ -1,0 +1,225 @@
+"""The printed tables are pinned as text: what a reader sees changes only on purpose."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from steeltrap.harness.record import (
+    Evidence,
+    Outcome,
+    Percentiles,
+    Record,
+    RunSpec,
+    Timing,
+)
+from steeltrap.harness.verdict import CONDITIONS, NAMES, ConditionVerdict, Tally, judge
+from steeltrap.reports import layout, tables
+from steeltrap.reports.facts import comparable, facts
+
+BLOCKED = "it keeps no history that can be looked up"
+
+
+def verdict(condition: str, violations: int, blocked: str = "") -> ConditionVerdict:
+    tallies = {name: Tally(opportunities=20) for name in NAMES[condition]}
+    first = NAMES[condition][0]
+    tallies[first] = Tally(0 if blocked else 20, violations, blocked)
+    return ConditionVerdict(
+        condition=condition,
+        validity=judge(20, violations, tallies),
+        opportunities=20,
+        violations=violations,
+        names=tallies,
+    )
+
+
+def unseen(condition: str) -> ConditionVerdict:
+    tallies = {name: Tally(blocked=BLOCKED) for name in NAMES[condition]}
+    return ConditionVerdict(
+        condition=condition, validity="unknown", opportunities=0, violations=0, names=tallies
+    )
+
+
+def record(system: str, seed: int, *, spec: dict[str, Any] | None = None, **found: Any) -> Record:
+    described = {
+        "system": system,
+        "settings": {},
+        "script": "adversarial",
+        "script_sha256": f"{seed:x}" * 64,
+        "seed": seed,
+        "reader": "oracle",
+        "limit": 10,
+        "steeltrap": "0.1.0",
+        "packages": {"python": "3.11.7", "msgspec": "0.19.0"},
+        "revision": "a" * 40 + "+",
+    } | (spec or {})
+    outcome = {
+        "turns": 500,
+        "steps": 900,
+        "failed": 0,
+        "answers": {},
+        "verdicts": {},
+        "recall": 0.9,
+        "evidence_recall": 0.95,
+        "served_tokens_mean": 1234.5,
+    } | found
+    timing = Timing(phases={"retrieve": Percentiles(9, 0.25, 1.5, 2.0, 9.0)})
+    return Record(spec=RunSpec(**described), outcome=Outcome(**outcome), timing=timing)
+
+
+def weak(seed: int) -> Record:
+    """A system that breaks C1, shows no history and leaves one name of C5 unobserved."""
+    verdicts = {condition: verdict(condition, 0) for condition in CONDITIONS}
+    verdicts["C1"] = verdict("C1", 4 + 2 * seed)
+    verdicts["C4"] = unseen("C4")
+    verdicts["C5"] = verdict("C5", 0, blocked="nothing can be recovered")
+    return record("flat-window", seed, verdicts=verdicts, failed=2 * seed)
+
+
+def strong(seed: int) -> Record:
+    verdicts = {condition: verdict(condition, 0) for condition in CONDITIONS}
+    return record(
+        "ideal", seed, verdicts=verdicts, recall=1.0, footprint_ratio=1.0, growth_exponent=0.4
+    )
+
+
+RECORDS = [*map(weak, range(3)), *map(strong, range(3))]
+
+CONSOLE = """\
+Script adversarial, 500 turns; seed (sha256): 0 (000000000000), 1
+(111111111111), 2 (222222222222)
+Reader oracle; at most 10 items a query; embedder none
+steeltrap 0.1.0, revision aaaaaaaaaaaa+
+Packages: msgspec 0.19.0, python 3.11.7
+
+The six conditions
+system              C1    C2    C3          C4       C5    C6
+─────────────────────────────────────────────────────────────
+flat-window      30.0%  held  held         not  unknown  held
+             20.0–40.0  0/60  0/60  observable     0/60  0/60
+                 18/60
+ideal             held  held  held        held     held  held
+                  0/60  0/60  0/60        0/60     0/60  0/60
+  Rate, its 95% interval over seeds, and violations/opportunities.
+  flat-window: 6 of 2700 steps failed or ended in doubt; what they would have
+shown is unknown.
+  lost-history, lost-source, wrong-order, invented-source (flat-window): it
+keeps no history that can be looked up
+  over-bound (flat-window): nothing can be recovered
+
+What it gives and what it costs
+system       recall  evidence  p50 ms  p95 ms  tokens  footprint  growth
+────────────────────────────────────────────────────────────────────────
+flat-window   90.0%     95.0%    0.25    1.50   1,234          -       -
+ideal        100.0%     95.0%    0.25    1.50   1,234       1.00    0.40
+  recall: set current values answered right. evidence: right value among the
+items served.
+  p50, p95: wall time of a retrieval, median over seeds. tokens: o200k_base, a
+query.
+  footprint: active over true tokens. growth: slope of log active tokens on log
+turns.
+"""
+
+
+def printed(records: list[Record], width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    layout.show(records, console)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+def test_console_fits_80_columns_and_says_this() -> None:
+    """Each system has rate, interval and opportunities, and what was not seen is named so."""
+    assert printed(RECORDS) == CONSOLE
+
+
+def test_markdown_has_names_and_differences() -> None:
+    """The page holds counts by violation name, and paired differences with p after Holm."""
+    page = layout.markdown(RECORDS, notes=["a note"])
+    for line in (
+        "## adversarial, 500 turns",
+        "- a note",
+        "| system | C1 | C2 | C3 | C4 | C5 | C6 |",
+        "| C1 | stale-read | 18/60 | 0/60 |",
+        "| C4 | lost-history | not obs. | 0/60 |",
+        "| C5 | over-bound | not obs. | 0/60 |",
+        "| flat-window - ideal | +30.0<br>p 1 | +0.0<br>p 1 | +0.0<br>p 1 | - | +0.0<br>p 1 "
+        "| +0.0<br>p 1 |",
+    ):
+        assert line in page.splitlines()
+    assert "3 seeds cannot give a p below 0.25" in page
+
+
+def test_frame_has_a_row_a_cell() -> None:
+    """The frame holds every cell with its counts, for whoever wants to work on them."""
+    frame = tables.frame(RECORDS)
+    assert len(frame) == 6
+    row = frame[(frame.system == "flat-window") & (frame.seed == 2)].iloc[0]
+    assert (row.C1, row.C1_violations, row.C1_opportunities) == ("violated", 8, 20)
+    assert (row.retrieve_ms_p50, row.retrieve_ms_p95) == (0.25, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"script_sha256": "f" * 64}, "the script of seed 1 (111111111111, ffffffffffff)"),
+        ({"seed": 9}, "the seeds that were run (a: 1; b: 9)"),
+        ({"steeltrap": "0.2.0"}, "the version of steeltrap (0.1.0, 0.2.0)"),
+        ({"revision": ""}, f"the revision of the code ({'a' * 40}+, none)"),
+        ({"packages": {"msgspec": "1.0"}}, "the version of msgspec (0.19.0, 1.0)"),
+    ],
+)
+def test_what_differs_is_named(changed: dict[str, Any], said: str) -> None:
+    """Results that do not agree on where they came from say on what."""
+    assert f"NOT THE SAME: {said}" in facts([record("a", 1), record("b", 1, spec=changed)])
+    assert not any("NOT THE SAME" in fact for fact in facts([record("a", 1), record("b", 1)]))
+
+
+def test_several_embedders_are_told_apart_and_named() -> None:
+    """A system that ran with two embedders has two rows, and the difference is said."""
+    two = [record("vector", 0, spec={"embedder": name}) for name in ("small 1", "large 2")]
+    assert [r[0] for r in tables.costs(two).rows] == ["vector\n(small 1)", "vector\n(large 2)"]
+    assert "NOT THE SAME: the embedder (small 1, large 2)" in facts(two)
+
+
+@pytest.mark.parametrize("changed", [{"reader": "top1"}, {"limit": 5}, {"script": "flip-flop"}])
+def test_other_readers_budgets_and_scripts_stand_apart(changed: dict[str, Any]) -> None:
+    """Only the same script, reader and budget may stand in one table."""
+    assert len(comparable([record("a", 0), record("a", 0, spec=changed)])) == 2
+    assert len(comparable([record("a", 0), record("b", 1)])) == 1
+
+
+def test_public_data_shows_evidence_and_no_empty_conditions() -> None:
+    """Recall by category and cut-off is pooled over conversations, weighted by questions."""
+    cells = [
+        record("bm25", seed, evidence=[
+            Evidence(category="multi-hop", k=5, n=n, recall=share, hit=share),
+            Evidence(category="multi-hop", k=10, n=n, recall=2 * share, hit=1.0),
+        ])
+        for seed, n, share in ((0, 10, 0.5), (1, 30, 0.1))
+    ]  # fmt: skip
+    grid = tables.evidence(cells)
+    assert grid is not None
+    assert grid.header == ["left out", "system", "category", "n", "R@5 (hit)", "R@10 (hit)"]
+    assert grid.rows == [["nothing", "bm25", "multi-hop", "40", "20.0 (20.0)", "40.0 (100.0)"]]
+    assert tables.conditions(cells) is None
+    assert tables.names(cells) is None
+    assert tables.evidence(RECORDS) is None
+
+
+def test_no_differences_without_a_pair() -> None:
+    """One system, or one seed, gives nothing to compare."""
+    assert tables.differences(RECORDS[:3]) is None
+    assert tables.differences([RECORDS[0], RECORDS[3]]) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0, "0.0%"), (0.0001, "<0.1%"), (0.123, "12.3%"), (0.9999, ">99.9%"), (1, "100.0%")],
+)
+def test_percent_never_hides_a_violation(share: float, said: str) -> None:
+    """What is not nought is not written as nought, nor what is not all as all."""
+    assert said == tables.percent(share)
