@@ -1,0 +1,178 @@
+"""The command `steeltrap`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import steeltrap
+from steeltrap.harness.history import HistoryError
+from steeltrap.harness.record import RecordError
+from steeltrap.harness.script import ScriptError
+from steeltrap.harness.store import StoreError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["main", "parser"]
+
+_RUN_HELP: Final = """\
+Runs memories through scripts and prints, for each, how often it broke the six conditions.
+
+Settings are written KEY=VALUE, in the grammar of Hydra. Several values sweep:
+  steeltrap run system=flat,vector,ideal script=adversarial seed=range(0,5) -m
+
+what is run
+  system=NAME           a memory: `steeltrap systems` lists them; several by commas
+  system.KEY=VALUE      a setting of it, as system.window_turns=20; +system.KEY=VALUE where
+                        the system is another package's
+  script=NAME           adversarial (all families mixed), one family by its name, figure-1,
+                        locomo, or file with script.path=FILE
+  script.turns=N        length of a script that is made
+  script.families.F=W   weight of family F in adversarial; 0 leaves it out
+  seed=N                of the script; seed=range(0,5) runs five
+  experiment=NAME       a set of runs: main, figure-1, locomo
+
+how it is asked and judged
+  limit=N               at most so many items are served to a query (10)
+  reader=NAME           oracle (never misreads) or top1 (takes the first item at its word)
+  embedder=NAME         wordllama, or minilm with the extra `minilm`
+  twins=0               leaves out the twin runs, by which C6 is judged from outside
+
+where
+  runs=FOLDER           run folders are made below it (runs)
+  name=NAME             folder of this experiment below that
+  fresh=true            runs again what is finished; otherwise it is only reported
+
+A run that was stopped goes on where it was when the same command is given again.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="steeltrap", description="Can an AI agent's memory be trusted over a long life?"
+    )
+    top.add_argument("--version", action="version", version=f"steeltrap {steeltrap.__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_run(commands)
+    _add_script(commands)
+    score = commands.add_parser("score", help="score stored runs again, without running them")
+    score.add_argument("run", type=Path, help="a run folder, or a folder of them")
+    validate = commands.add_parser("validate", help="prove the checks by mutants of a memory")
+    validate.add_argument("--full", action="store_true", help="50 seeds instead of a handful")
+    validate.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
+    commands.add_parser("systems", help="list the memories that can be run")
+    return top
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run memories through scripts and print the table",
+        usage="steeltrap run [KEY=VALUE ...] [-m]",
+        description=_RUN_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("settings", nargs="*", metavar="KEY=VALUE", help=argparse.SUPPRESS)
+    run.add_argument(
+        "-m", "--multirun", action="store_true", help="as in Hydra; sweeps are found without it"
+    )
+
+
+def _add_script(commands: Any) -> None:
+    script = commands.add_parser("script", help="make, show or check a script")
+    verbs = script.add_subparsers(dest="verb", required=True, metavar="make|show|check")
+    make = verbs.add_parser("make", help="write a script: script=NAME seed=N out=FILE")
+    make.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="as in `run`, and out=FILE")
+    show = verbs.add_parser("show", help="op, sentence and truth side by side")
+    show.add_argument("file", type=Path)
+    check = verbs.add_parser("check", help="validate a script that somebody wrote")
+    check.add_argument("file", type=Path)
+    check.add_argument("out", nargs="?", metavar="out=FILE", help="write it there with its truth")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns its exit code.
+
+    0: done. 1: something was found wrong, or could not be read or written. 2: what was asked for
+    does not exist.
+    """
+    from steeltrap.harness.settings import SettingsError
+
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # argparse wants what is optional first; Hydra's users write `-m` anywhere
+    asked = parser().parse_args(sorted(words, key=lambda word: "=" in word))
+    try:
+        return _dispatch(asked)
+    except SettingsError as error:
+        return _say(error, 2)
+    except (ScriptError, HistoryError, RecordError, StoreError) as error:
+        return _say(error, 1)
+    except KeyboardInterrupt:
+        return _say("stopped; give the same command again to go on from here", 130)
+    except BrokenPipeError:
+        # whoever was reading has gone, as `head` does; nothing is left to say
+        sys.stderr.close()
+        return 0
+
+
+def _say(what: object, code: int) -> int:
+    print(f"steeltrap: {what}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _dispatch(asked: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    out = Console(highlight=False, soft_wrap=False)
+    match asked.command:
+        case "run":
+            from steeltrap.harness.commands.run import run
+
+            run(asked.settings, out, Console(stderr=True))
+        case "score":
+            from steeltrap.harness.commands.run import score
+
+            score(asked.run, out)
+        case "script":
+            _script(asked, out)
+        case "validate":
+            return _validate(asked, out)
+        case "systems":
+            from steeltrap.harness.settings import options
+
+            for name in options("system"):
+                out.print(name)
+    return 0
+
+
+def _script(asked: argparse.Namespace, out: Console) -> None:
+    from steeltrap.harness.commands import scripts
+    from steeltrap.harness.settings import SettingsError
+
+    match asked.verb:
+        case "make":
+            targets = [word for word in asked.settings if word.startswith("out=")]
+            if len(targets) != 1:
+                raise SettingsError("script make needs out=FILE, once")
+            settings = [word for word in asked.settings if word not in targets]
+            scripts.make(settings, _file(targets[0]), out)
+        case "show":
+            scripts.show(asked.file, out)
+        case "check":
+            scripts.check(asked.file, _file(asked.out) if asked.out else None, out)
+
+
+def _file(word: str) -> Path:
+    return Path(word.removeprefix("out="))
+
+
+def _validate(asked: argparse.Namespace, out: Console) -> int:
+    from steeltrap.harness import validate
+
+    seeds = asked.seeds or (50 if asked.full else 3)
+    return 0 if validate.run(seeds=seeds, console=out) else 1

@@ -1,0 +1,1 @@
+"""What the subcommands of `steeltrap` do, one module each."""

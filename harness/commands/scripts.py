@@ -1,0 +1,205 @@
+"""`steeltrap script make`, `show` and `check`."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from steeltrap.harness import values
+from steeltrap.harness.script import (
+    Audit,
+    Change,
+    Erasure,
+    Expect,
+    Gauge,
+    Header,
+    Op,
+    Pause,
+    Probe,
+    Script,
+    ScriptError,
+    Step,
+    Turn,
+    field_of,
+    read_steps,
+    topic_of,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["check", "make", "show"]
+
+_LONGEST: Final = 280
+"""Characters of a sentence that are shown; pastes are far longer."""
+_ROWS: Final = 200
+"""Rows that are laid out at once, so that a long script is shown as it is read."""
+
+
+def make(asked: Sequence[str], out: Path, console: Console) -> None:
+    """Write the script that the overrides ask for.
+
+    Raises:
+        SettingsError, ScriptError: as the settings say.
+    """
+    from steeltrap.harness.settings import SettingsError, cells
+
+    made = cells(asked)
+    if len(made) != 1:
+        raise SettingsError("script make writes one script: give one script and one seed")
+    _write(made[0].script(), out, console)
+
+
+def check(path: Path, out: Path | None, console: Console) -> None:
+    """Validate a script that somebody wrote; with `out` write it there with its truth.
+
+    Raises:
+        ScriptError: the first thing that is wrong, with line and field.
+    """
+    from steeltrap.workloads.check import check as checked
+
+    script = checked(path)
+    if out:
+        _write(script, out, console)
+    else:
+        console.print(f"{path}: nothing is wrong", highlight=False, markup=False)
+        console.print(_summary(script, script.sha256()), highlight=False)
+
+
+def show(path: Path, console: Console) -> None:
+    """Print a script step by step: op, sentence and truth side by side.
+
+    Raises:
+        ScriptError: it cannot be read.
+    """
+    parts = read_steps(path)
+    header = next(parts)
+    assert isinstance(header, Header)
+    console.print(
+        f"{header.name}, seed {header.seed}; authority: {' > '.join(header.authority)}; "
+        f"bound: {header.alpha:g} x true tokens + {header.constant_tokens}",
+        highlight=False,
+        markup=False,
+    )
+    steps = (part for part in parts if not isinstance(part, Header))
+    first = True
+    while rows := list(itertools.islice(steps, _ROWS)):
+        _table(rows, console, header=first)
+        first = False
+
+
+def _write(script: Script, out: Path, console: Console) -> None:
+    try:
+        sha256 = script.write(out)
+    except OSError as error:
+        raise ScriptError(f"{out}: cannot be written ({error.strerror})") from None
+    console.print(f"{out}: {_summary(script, sha256)}", highlight=False, markup=False)
+
+
+def _summary(script: Script, sha256: str) -> str:
+    counts = Counter(type(step).__name__.lower() + "s" for step in script.steps)
+    steps = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items(), key=lambda c: -c[1]))
+    return f"{script.header.name}, seed {script.header.seed}: {steps}; sha256 {sha256}"
+
+
+# ---------------------------------------------------------------- step by step
+
+
+def _table(steps: Iterable[Step], console: Console, *, header: bool) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_header=header, show_edge=False, pad_edge=False,
+                  collapse_padding=True, expand=True)  # fmt: skip
+    table.add_column("step", width=6, no_wrap=True)
+    for name, ratio in (("op", 3), ("sentence", 4), ("truth", 3)):
+        table.add_column(name, ratio=ratio, overflow="fold")
+    for step in steps:
+        table.add_row(*(Text(cell) for cell in (step.id, _op(step), _sentence(step), _truth(step))))
+    console.print(table)
+
+
+def _op(step: Step) -> str:
+    match step:
+        case Turn():
+            return "\n".join(_op_words(op) for op in step.ops)
+        case Probe():
+            asked = f"ask {step.ask}" + (f" {step.of}" if step.of else "")
+            return f"{asked}: {_unit(step.unit)}" if step.unit else asked
+        case Gauge():
+            return "gauge, item by item" if step.full else "gauge"
+        case Audit():
+            return f"audit: {_unit(step.unit)}"
+        case Pause():
+            return "pause"
+        case Erasure():
+            return f"erase: {_unit(step.unit) if step.unit else 'everything of ' + step.tenant}"
+
+
+def _op_words(op: Op) -> str:
+    words: list[str] = [op.op]
+    if op.unit:
+        words.append(f"{_unit(op.unit)}")
+    if op.value:
+        words.append(f"= {values.display(op.value)}")
+    if op.target:
+        rule = f", {op.rule.kind}" if op.rule else ""
+        words.append(f"-> {_unit(op.target)}{rule}")
+    if op.source != "owner":
+        words.append(f"by {op.source}")
+    if op.valid_at:
+        words.append(f"since {op.valid_at}")
+    if op.until:
+        words.append(f"until {op.until}")
+    if op.importance != "normal":
+        words.append(f"({op.importance})")
+    return " ".join(words)
+
+
+def _unit(unit: str) -> str:
+    """`deadline of Website Redesign`; a topic alone stays as it is."""
+    return f"{field_of(unit)} of {topic_of(unit)}" if unit.count("/") > 1 else topic_of(unit)
+
+
+def _sentence(step: Step) -> str:
+    text = step.text if isinstance(step, Turn | Probe | Audit) else ""
+    if len(text) > _LONGEST:
+        return f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    return text
+
+
+def _truth(step: Step) -> str:
+    lines = [_change(change) for change in step.changes]
+    match step:
+        case Probe() if step.expect:
+            lag = f", lag {step.lag}" if step.lag is not None else ""
+            lines.append(f"expected: {_expected(step.expect)}{lag}")
+        case Probe():
+            lines.append(f"evidence: {', '.join(step.evidence)}" if step.evidence else "")
+        case Gauge():
+            lines.append("{} units, {} tokens".format(*step.footprint))
+        case Audit():
+            held = (values.display(p.value) if p.value else "nothing" for p in step.history)
+            lines.append(f"history: {' → '.join(held) or 'none'}")
+    return "\n".join(lines)
+
+
+def _change(change: Change) -> str:
+    value = values.display(change.value) if change.value else "nothing is set"
+    how = f" ({change.cause}, hop {change.hop})" if change.hop else f" ({change.cause})"
+    return f"{_unit(change.unit)} = {value}{how}"
+
+
+def _expected(expect: Expect) -> str:
+    value = values.display(expect.value) if expect.value else "nothing"
+    match expect.state:
+        case "set":
+            return value
+        case "unset":
+            return "nothing is set"
+        case "review":
+            return f"needs review (was {value})"

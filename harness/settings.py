@@ -1,0 +1,278 @@
+"""From what was asked on the command line to memories, scripts and readers.
+
+Hydra composes the settings from `configs/` and carries out sweeps in its own grammar
+(`system=flat,vector seed=range(0,5)`); no folder of Hydra's is made. A family is a script of
+its own by its name. A memory that another package offers under the entry-point group
+`steeltrap.systems` is a system like any other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from steeltrap.harness.memory import Memory
+from steeltrap.harness.readers import READERS, Reader
+from steeltrap.harness.record import RunSpec
+from steeltrap.harness.script import Script
+from steeltrap.harness.store import run_spec
+from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.render import Surface
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
+
+__all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "cells", "options"]
+
+ENTRY_POINTS: Final = "steeltrap.systems"
+_ABOUT: Final = ("name", "packages")
+"""Keys of a system that are not settings of its adapter."""
+
+
+class SettingsError(ValueError):
+    """Something that was asked for does not exist; the message names it and what does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The settings of one cell."""
+
+    config: DictConfig
+    overridden: tuple[str, ...]
+    """What was set differently for the system, as `key=value`."""
+
+    @property
+    def system(self) -> str:
+        """The system's name, with what was set differently."""
+        return " ".join([self.config.system.name, *self.overridden])
+
+    @property
+    def folder(self) -> Path:
+        """Where the run folders of this experiment are made."""
+        return Path(self.config.runs) / str(self.config.name)
+
+    def memory(self) -> Memory:
+        """A new memory, not yet opened.
+
+        Raises:
+            SettingsError: its class or a package that it needs is missing, or a setting is wrong.
+        """
+        made = _instantiate(self._adapter(), f"system={self.config.system.name}")
+        if not isinstance(made, Memory):
+            raise SettingsError(
+                f"system={self.config.system.name}: {type(made).__name__} is no memory;"
+                " it needs open, close, ingest, retrieve and settle"
+            )
+        return made
+
+    def script(self) -> Script:
+        """The script with its truth.
+
+        Raises:
+            SettingsError: a setting is wrong.
+            ScriptError: the script cannot be made or read.
+        """
+        return _script(msgspec.json.encode(_plain(self.config.script)), self.config.seed)
+
+    def reader(self) -> Reader:
+        """The reader."""
+        return READERS[self.config.reader.name]()
+
+    def spec(self, script: Script, memory: Memory) -> RunSpec:
+        """The spec of a run of this script on this memory."""
+        embedder = getattr(memory, "embedder", None)
+        return run_spec(
+            script,
+            system=self.system,
+            settings=_plain(self._adapter()),
+            reader=self.config.reader.name,
+            limit=self.config.limit,
+            embedder=f"{embedder.name} {embedder.version}" if embedder else "",
+            packages=self.config.system.packages,
+        )
+
+    def _adapter(self) -> DictConfig:
+        from omegaconf import OmegaConf
+
+        system = self.config.system
+        return OmegaConf.masked_copy(system, [key for key in system if key not in _ABOUT])
+
+
+# ---------------------------------------------------------------- making things
+
+
+@functools.lru_cache(maxsize=8)
+def _script(settings: bytes, seed: int) -> Script:
+    """A script is made once for all systems that run it."""
+    node: dict[str, Any] = msgspec.json.decode(settings)
+    if "_target_" in node:
+        made = _instantiate({key: node[key] for key in node if key not in _ABOUT}, "script")
+        if not isinstance(made, Script):
+            raise SettingsError(f"script: {node['_target_']} gives {type(made).__name__}, not a Script")  # fmt: skip
+        return made
+    try:
+        return compose(msgspec.convert(node, ScriptSettings, strict=False), seed)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"script: {error}".replace("`", "")) from None
+
+
+def _instantiate(node: Any, what: str) -> Any:
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        return instantiate(node, _convert_="all")
+    except OmegaConfBaseException as error:
+        raise SettingsError(f"{what}: {_first_line(error)}") from None
+    except InstantiationException as error:
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, ModuleNotFoundError) and "'steeltrap[" not in str(cause):
+            raise SettingsError(
+                f"{what}: needs the package '{cause.name}', which is not installed"
+            ) from None
+        raise SettingsError(f"{what}: {_first_line(cause or error)}") from None
+
+
+def _plain(node: Any) -> Any:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import MissingMandatoryValue
+
+    try:
+        return OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        key = error.full_key or "a setting"
+        raise SettingsError(f"{key} must be given: {key}=VALUE") from None
+
+
+# ---------------------------------------------------------------- composing and sweeping
+
+
+def cells(asked: Sequence[str]) -> list[Settings]:
+    """The settings of every cell that the overrides ask for, sweeps carried out.
+
+    What an experiment sweeps over yields to what was asked.
+
+    Args:
+        asked: overrides in Hydra's grammar.
+
+    Raises:
+        SettingsError: an unknown key or option, or a value that is not of its kind.
+    """
+    given = _parsed(asked)
+    fixed = [override for override in given if not override.is_sweep_override()]
+    with _configs():
+        base = _composed([str(override.input_line) for override in fixed])
+        keys = {override.key_or_group for override in given}
+        swept = [axis for axis in _parsed(base.sweep) if axis.key_or_group not in keys]
+        axes = [_choices(override) for override in (*swept, *given)]
+        return [_cell(list(point)) for point in itertools.product(*axes)]
+
+
+def options(group: str) -> list[str]:
+    """What can be chosen in a group of settings: `system`, `script`, `reader`, ..."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    with _configs():
+        loader = GlobalHydra.instance().config_loader()
+        return sorted(loader.get_group_options(group))
+
+
+def _cell(point: list[str]) -> Settings:
+    config = _composed(point)
+    if not isinstance(config.seed, int) or not isinstance(config.limit, int) or config.limit < 1:
+        raise SettingsError("seed and limit must be whole numbers, and limit at least 1")
+    overridden = (part for part in point if part.lstrip("+").startswith("system."))
+    return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
+
+
+def _choices(override: Override) -> list[str]:
+    """Each value of a sweep as an override of its own."""
+    if not override.is_sweep_override():
+        return [str(override.input_line)]
+    if not override.is_discrete_sweep():
+        raise SettingsError(f"{override.input_line}: list the values, or use range(start,stop)")
+    key = override.get_key_element()
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def _parsed(asked: Sequence[str]) -> list[Override]:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import OverrideParseException
+
+    try:
+        return OverridesParser.create().parse_overrides(list(asked))
+    except OverrideParseException as error:
+        raise SettingsError(f"'{error.override}' is not understood; write KEY=VALUE") from None
+
+
+def _composed(overrides: list[str]) -> DictConfig:
+    import hydra
+    from hydra.errors import ConfigCompositionException, MissingConfigException
+
+    try:
+        return hydra.compose("config", overrides=overrides)
+    except MissingConfigException as error:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        known = ", ".join(error.options or [])
+        raise SettingsError(f"unknown {group} '{name}'; known: {known}") from None
+    except ConfigCompositionException as error:
+        raise SettingsError(_in_words(error)) from None
+
+
+def _in_words(error: Exception) -> str:
+    """Hydra's words for an unknown key, said so that the next step is plain."""
+    said = _first_line(error)
+    if unknown := re.search(r"Could not override '([^']+)'", said):
+        key = unknown[1]
+        return f"unknown setting '{key}'; `steeltrap run --help` lists them all"
+    return said
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _configs() -> Any:
+    """The configuration folder, with a script for each family and each installed system."""
+    from hydra import initialize_config_module
+
+    _register()
+    return initialize_config_module("steeltrap.configs", version_base="1.3")
+
+
+@functools.cache
+def _register() -> None:
+    from hydra.core.config_store import ConfigStore
+
+    store = ConfigStore.instance()
+    for group, name, node in (*_families(), *_installed()):
+        store.store(group=group, name=name, node=node)
+
+
+def _families() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    surface = dataclasses.asdict(Surface())
+    for family in FAMILIES:
+        alone = ScriptSettings(name=family, families={family: 1.0}, surface=surface)
+        yield "script", family, msgspec.to_builtins(alone)
+
+
+def _installed() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Memories that other packages offer; none is imported before it is chosen."""
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        node = {
+            "_target_": point.value.replace(":", "."),
+            "name": point.name,
+            "packages": [point.dist.name] if point.dist else [],
+        }
+        yield "system", point.name, node
