@@ -114,16 +114,29 @@ class Settings:
 @functools.lru_cache(maxsize=8)
 def _script(settings: bytes, seed: int) -> Script:
     """A script is made once for all systems that run it."""
-    node: dict[str, Any] = msgspec.json.decode(settings)
-    if "_target_" in node:
-        made = _instantiate({key: node[key] for key in node if key not in _ABOUT}, "script")
-        if not isinstance(made, Script):
-            raise SettingsError(f"script: {node['_target_']} gives {type(made).__name__}, not a Script")  # fmt: skip
+    made = _source(settings)
+    if isinstance(made, ScriptSettings):
+        return compose(made, seed)
+    if isinstance(made, Script):
         return made
+    if not 0 <= seed < len(made):
+        raise SettingsError(f"seed={seed}: this data has {len(made)} scripts, 0 to {len(made) - 1}")
+    return made[seed]
+
+
+@functools.lru_cache(maxsize=2)
+def _source(settings: bytes) -> ScriptSettings | Script | list[Script]:
+    """Settings to compose a script from, a script that was read, or one for each seed."""
+    node: dict[str, Any] = msgspec.json.decode(settings)
     try:
-        return compose(msgspec.convert(node, ScriptSettings, strict=False), seed)
+        if "_target_" not in node:
+            return msgspec.convert(node, ScriptSettings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"script: {error}".replace("`", "")) from None
+    made = _instantiate({key: node[key] for key in node if key not in _ABOUT}, "script")
+    if not isinstance(made, Script | list):
+        raise SettingsError(f"script: {node['_target_']} gives {type(made).__name__}, not a Script")
+    return made
 
 
 def _instantiate(node: Any, what: str) -> Any:
@@ -170,9 +183,9 @@ def cells(asked: Sequence[str]) -> list[Settings]:
         SettingsError: an unknown key or option, or a value that is not of its kind.
     """
     given = _parsed(asked)
-    fixed = [override for override in given if not override.is_sweep_override()]
+    chosen = [override for override in given if override.key_or_group == "experiment"]
     with _configs():
-        base = _composed([str(override.input_line) for override in fixed])
+        base = _composed([choice for override in chosen for choice in _choices(override)[:1]])
         keys = {override.key_or_group for override in given}
         swept = [axis for axis in _parsed(base.sweep) if axis.key_or_group not in keys]
         axes = [_choices(override) for override in (*swept, *given)]

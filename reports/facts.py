@@ -1,27 +1,72 @@
 """What holds for all results of a table, and what does not.
 
-Two results are compared only where script, length, reader and budget agree; any other
-difference between them is named.
+Two results are compared only where script, reader and budget agree; any other difference
+between them is named.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from steeltrap.harness.record import Record
+from steeltrap.harness.script import Header
 
-__all__ = ["comparable", "distinct", "facts"]
+__all__ = ["comparable", "distinct", "facts", "notes", "title"]
 
 
 def comparable(records: Iterable[Record]) -> list[list[Record]]:
-    """The records in groups that share script, length, reader and budget, in the order given."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
+    """The records in groups that share script, reader and budget, in the order given.
+
+    Where a seed was run at several lengths, each length is a group of its own.
+    """
+    everything = list(records)
+    lengths: dict[tuple[str, int], set[int]] = {}
+    for record in everything:
+        key = (record.spec.script, record.spec.seed)
+        lengths.setdefault(key, set()).add(record.outcome.turns)
+    several = {script for (script, _), found in lengths.items() if len(found) > 1}
+    groups: dict[tuple[str, str, int, int], list[Record]] = {}
+    for record in everything:
         spec = record.spec
-        key = (spec.script, record.outcome.turns, spec.reader, spec.limit)
-        groups.setdefault(key, []).append(record)
+        turns = record.outcome.turns if spec.script in several else 0
+        groups.setdefault((spec.script, spec.reader, spec.limit, turns), []).append(record)
     return list(groups.values())
+
+
+def title(records: Sequence[Record]) -> str:
+    """Script and length of a comparable group."""
+    turns = sorted({record.outcome.turns for record in records})
+    length = f"{turns[0]}" if len(turns) == 1 else f"{turns[0]} to {turns[-1]}"
+    return f"{records[0].spec.script}, {length} turns"
+
+
+def notes(headers: Iterable[Header]) -> list[str]:
+    """What scripts of public data say about themselves, taken together: a line a note."""
+    together: dict[str, list[Any]] = {}
+    for header in headers:
+        for key, value in header.notes.items():
+            together.setdefault(key, []).append(value)
+    return [f"{key.replace('_', ' ')}: {_words(values)}" for key, values in together.items()]
+
+
+def _words(values: list[Any]) -> str:
+    """One note of several scripts: equal ones once, numbers added up, lists and marks counted."""
+    first = values[0]
+    if isinstance(first, int):
+        return str(sum(values))
+    if isinstance(first, list):
+        return str(sum(len(value) for value in values))
+    if not isinstance(first, dict):
+        return ", ".join(str(value) for value in distinct(values))
+    if all(value == first for value in values) and len(set(first.values())) == len(first):
+        return ", ".join(f"{key} {value}" for key, value in first.items())
+    counts: Counter[str] = Counter()
+    for value in values:
+        for key, of in value.items():
+            counts.update({key: of} if isinstance(of, int) else [str(of)])
+    return ", ".join(f"{key} {count}" for key, count in sorted(counts.items())) or "none"
 
 
 def facts(records: Sequence[Record]) -> list[str]:
@@ -32,7 +77,7 @@ def facts(records: Sequence[Record]) -> list[str]:
         record.spec.revision[:12] + record.spec.revision[40:] for record in records
     )
     lines = [
-        f"Script {first.spec.script}, {first.outcome.turns} turns; {_seeds(records)}",
+        f"Script {title(records)}; {_seeds(records)}",
         f"Reader {first.spec.reader}; at most {first.spec.limit} items a query; "
         f"embedder {', '.join(embedders) or 'none'}",
         f"steeltrap {', '.join(distinct(r.spec.steeltrap for r in records))}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steeltrap.harness.record import Record
 from steeltrap.reports import tables
-from steeltrap.reports.facts import comparable, facts
+from steeltrap.reports.facts import comparable, facts, title
 from steeltrap.reports.tables import Grid
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
     """The same and more as a Markdown page: violations by name, differences of systems."""
     lines = ["# Can it be trusted over a long life?", ""]
     for group in comparable(records):
-        first = group[0]
-        lines += [f"## {first.spec.script}, {first.outcome.turns} turns", ""]
+        lines += [f"## {title(group)}", ""]
         lines += [f"- {fact}" for fact in (*facts(group), *notes)]
         for grid in _grids(group, full=True):
             lines += ["", *_markdown(grid)]
