@@ -1,0 +1,7 @@
+"""Turns in a vector store, by meaning, by words, or by both."""
+
+from __future__ import annotations
+
+from steeltrap.adapters.vector.memory import Fusion, Vector
+
+__all__ = ["Fusion", "Vector"]

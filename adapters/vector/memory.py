@@ -1,0 +1,200 @@
+"""The adapter."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import msgspec
+
+from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
+from steeltrap.adapters.vector.dense import Dense
+from steeltrap.adapters.vector.ranking import fused
+from steeltrap.adapters.vector.words import Words
+from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+
+    from steeltrap.adapters.vector.ranking import Ranking
+
+__all__ = ["FUSION_DEPTH", "Fusion", "Vector"]
+
+Fusion = Literal["dense", "bm25", "hybrid"]
+FUSION_DEPTH: Final = 100
+"""How deep each ranking goes into a fusion, or to the query's limit where that is more."""
+
+
+@dataclass
+class _Shelf:
+    """One tenant's turns by number, oldest first, and the indexes over them."""
+
+    dense: Dense | None
+    words: Words | None
+    items: dict[int, Item] = field(default_factory=dict)
+    next: int = 0
+
+    def remove(self, number: int) -> None:
+        if self.dense:
+            self.dense.remove(number)
+        if self.words:
+            self.words.remove(number)
+        del self.items[number]
+
+
+class Vector:
+    """Stores every turn and serves those nearest to the question, best first.
+
+    What is embedded and indexed is the turn's text alone. Each tenant has a collection of its
+    own, so that neither content nor load of one is felt by another. Of equal scores the
+    earlier turn comes first. Reading changes nothing. Nothing is ever revised: a superseded
+    statement stays beside its successor.
+
+    Args:
+        embedder: makes the vectors; by default `WordLlamaEmbedder`. `bm25` needs none.
+        fusion: `dense` ranks by cosine of the vectors, `bm25` by shared words, `hybrid` by
+            reciprocal rank fusion of both.
+        capacity_turns: a tenant's oldest turns are pruned when it has more ("vector databases
+            prune embeddings by capacity or age", section 2.1 of the paper); by default never.
+        stamps: serve each turn with the time at which it was said, as `valid_from`.
+
+    Raises:
+        ValueError: `fusion` is unknown or `capacity_turns` is not positive.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder | None = None,
+        *,
+        fusion: Fusion = "dense",
+        capacity_turns: int | None = None,
+        stamps: bool = True,
+    ) -> None:
+        if fusion not in get_args(Fusion):
+            known = ", ".join(get_args(Fusion))
+            raise ValueError(f"vector: unknown fusion '{fusion}'; known: {known}")
+        if capacity_turns is not None and capacity_turns < 1:
+            raise ValueError(f"vector: a capacity of {capacity_turns} turns keeps nothing")
+        self.embedder: Embedder | None = None
+        """None where vectors play no part."""
+        if fusion != "bm25":
+            self.embedder = embedder or WordLlamaEmbedder()
+        self._fusion = fusion
+        self._capacity = capacity_turns
+        self._stamps = stamps
+        self._folder = Path()
+        self._client: QdrantClient | None = None
+        self._made = 0
+        self._shelves: dict[str, _Shelf] | None = None
+
+    def open(self, folder: Path) -> None:
+        """Begin an empty store in `folder`/qdrant."""
+        self.close()
+        self._folder = folder / "qdrant"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self.embedder:
+            from qdrant_client import QdrantClient
+
+            self._client = QdrantClient(path=str(self._folder))
+        self._shelves = {}
+
+    def close(self) -> None:
+        """Release the store; its files stay."""
+        if self._client is not None:
+            self._client.close()
+        self._client = self._shelves = None
+
+    def ingest(self, turn: Utterance) -> None:
+        """Embed and store a turn, then prune to the capacity."""
+        shelf = self._shelf(turn.tenant)
+        number = shelf.next
+        if shelf.dense and self.embedder:
+            vector = self.embedder.embed([turn.text])[0]
+            payload = {"text": turn.text, "tenant": turn.tenant, "at": turn.at, "turn": turn.id}
+            shelf.dense.add(number, vector, payload)
+        if shelf.words:
+            shelf.words.add(number, turn.text)
+        shelf.items[number] = Item(
+            text=turn.text,
+            id=turn.id,
+            sources=(turn.id,),
+            valid_from=turn.at if self._stamps else None,
+        )
+        shelf.next += 1
+        if self._capacity is not None and len(shelf.items) > self._capacity:
+            shelf.remove(next(iter(shelf.items)))
+
+    def retrieve(self, query: Query) -> Sequence[Item]:
+        """The `query.limit` best turns of the query's tenant, with their scores."""
+        shelf = self._opened().get(query.tenant)
+        if shelf is None or query.limit < 1:
+            return []
+        served = []
+        for number, score in self._ranking(shelf, query):
+            served.append(msgspec.structs.replace(shelf.items[number], score=score))
+        return served
+
+    def settle(self) -> None:
+        """Nothing runs in the background."""
+        self._opened()
+
+    def active(self, tenant: str) -> list[Item]:
+        """Every turn stored, oldest first."""
+        shelf = self._opened().get(tenant)
+        return list(shelf.items.values()) if shelf else []
+
+    def erase(self, tenant: str, subject: Subject | None) -> None:
+        """Delete the tenant's turns, or those that name the subject's topic.
+
+        A store of turns has no other way to find a subject: turns that speak of it without
+        its name stay, and turns that name the topic for another reason go.
+        """
+        shelf = self._opened().get(tenant)
+        if shelf is None:
+            return
+        if subject is None:
+            del self._opened()[tenant]
+            if shelf.dense:
+                shelf.dense.drop()
+            return
+        words = subject.topic.casefold()
+        for number, item in list(shelf.items.items()):
+            if words in item.text.casefold():
+                shelf.remove(number)
+
+    def size_bytes(self) -> int:
+        """Bytes of the store's files; an index of words is kept in memory only."""
+        self._opened()
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+
+    def _ranking(self, shelf: _Shelf, query: Query) -> Ranking:
+        rankings = []
+        depth = query.limit
+        if self._fusion == "hybrid":
+            depth = max(depth, FUSION_DEPTH)
+        if shelf.dense and self.embedder:
+            rankings.append(shelf.dense.search(self.embedder.embed([query.text])[0], depth))
+        if shelf.words:
+            rankings.append(shelf.words.search(query.text, depth))
+        return rankings[0] if len(rankings) == 1 else fused(rankings, query.limit)
+
+    def _shelf(self, tenant: str) -> _Shelf:
+        shelves = self._opened()
+        if tenant not in shelves:
+            dense = None
+            if self.embedder and self._client:
+                dense = Dense(self._client, f"turns-{self._made}", self.embedder.dimension)
+                self._made += 1
+            words = Words() if self._fusion != "dense" else None
+            shelves[tenant] = _Shelf(dense, words)
+        return shelves[tenant]
+
+    def _opened(self) -> dict[str, _Shelf]:
+        if self._shelves is None:
+            raise MemoryFault(
+                "vector: not open; call open(folder) first, and nothing after close()"
+            )
+        return self._shelves

@@ -1,0 +1,379 @@
+"""What every memory that runs in process must do; a new adapter is added to `MEMORIES`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steeltrap.adapters.embedders import HashEmbedder
+from steeltrap.adapters.flat import Flat
+from steeltrap.adapters.vector import Vector
+from steeltrap.harness.memory import (
+    Erases,
+    Forks,
+    Item,
+    Lists,
+    Maintains,
+    Memory,
+    MemoryFault,
+    Query,
+    Recalls,
+    Recovers,
+    Salient,
+    Sized,
+    Subject,
+    Utterance,
+    capabilities,
+)
+from steeltrap.harness.replies import Items
+
+MEMORIES: dict[str, Callable[[], Memory]] = {
+    "flat": Flat,
+    "flat, 40 turns": lambda: Flat(window_turns=40),
+    "flat, 20000 tokens": lambda: Flat(window_tokens=20_000),
+    "vector": lambda: Vector(HashEmbedder()),
+    "vector, 40 turns": lambda: Vector(HashEmbedder(), capacity_turns=40),
+    "bm25": lambda: Vector(fusion="bm25"),
+    "hybrid": lambda: Vector(HashEmbedder(), fusion="hybrid"),
+}
+RANKING = [name for name in MEMORIES if not name.startswith("flat")]
+
+SAID = [
+    "The kick-off of Harbour Lights is on 3 May.",
+    "Lunch was late again today.",
+    "The budget of Harbour Lights is 4,300 EUR.",
+    "Marta asked about the kick-off of Old Mill.",
+    "The kick-off of Harbour Lights moved to 9 May.",
+]
+
+
+def turn(number: int, text: str, tenant: str = "acme") -> Utterance:
+    return Utterance(
+        id=f"t{number}",
+        at=f"2026-01-{1 + number // 24:02d}T{number % 24:02d}:00",
+        tenant=tenant,
+        session="s1",
+        role="user",
+        text=text,
+    )
+
+
+def query(text: str, tenant: str = "acme", limit: int = 10) -> Query:
+    return Query(id="q1", at="2026-03-01T12:00", tenant=tenant, text=text, limit=limit)
+
+
+def subject(topic: str, tenant: str = "acme") -> Subject:
+    return Subject(tenant, topic, "kick-off", f"When is the kick-off of {topic}?")
+
+
+def tell(memory: Memory, texts: list[str], tenant: str = "acme") -> None:
+    for number, text in enumerate(texts):
+        memory.ingest(turn(number, text, tenant))
+    memory.settle()
+
+
+@pytest.fixture(params=MEMORIES)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    made = MEMORIES[request.param]()
+    made.open(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=RANKING)
+def ranking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    made = MEMORIES[request.param]()
+    made.open(tmp_path)
+    yield made
+    made.close()
+
+
+# ---------------------------------------------------------------- life
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_is_a_memory(name: str) -> None:
+    """Each has the required methods, and only capabilities that the harness knows."""
+    memory = MEMORIES[name]()
+    assert isinstance(memory, Memory)
+    assert {"list", "erase"} <= set(capabilities(memory))
+
+
+def test_begins_empty(memory: Memory) -> None:
+    """A memory that was told nothing serves nothing and lists nothing."""
+    assert list(memory.retrieve(query("When is the kick-off?"))) == []
+    assert isinstance(memory, Lists)
+    assert list(memory.active("acme")) == []
+
+
+def test_closing_twice_is_harmless(memory: Memory) -> None:
+    """`close` after a `close` does nothing."""
+    tell(memory, SAID)
+    memory.close()
+    memory.close()
+
+
+@pytest.mark.parametrize("when", ["before open", "after close"])
+@pytest.mark.parametrize("name", MEMORIES)
+def test_use_while_not_open_is_a_fault(name: str, when: str, tmp_path: Path) -> None:
+    """Every call before `open` or after `close` fails with a message that says so."""
+    memory = MEMORIES[name]()
+    if when == "after close":
+        memory.open(tmp_path)
+        tell(memory, SAID)
+        memory.close()
+    calls: list[Callable[[], object]] = [
+        lambda: memory.ingest(turn(9, "Too late.")),
+        lambda: memory.retrieve(query("Anything?")),
+        memory.settle,
+    ]
+    if isinstance(memory, Lists):
+        calls.append(lambda: memory.active("acme"))
+    if isinstance(memory, Erases):
+        calls.append(lambda: memory.erase("acme", None))
+    if isinstance(memory, Sized):
+        calls.append(memory.size_bytes)
+    for call in calls:
+        with pytest.raises(MemoryFault, match=r"not open"):
+            call()
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_opening_begins_anew(name: str, tmp_path: Path) -> None:
+    """Opened again in the same folder, a memory has nothing of its earlier life."""
+    memory = MEMORIES[name]()
+    for _ in range(2):
+        memory.open(tmp_path)
+        assert list(memory.retrieve(query("kick-off of Harbour Lights"))) == []
+        tell(memory, SAID)
+        memory.close()
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_writes_below_its_folder_only(name: str, tmp_path: Path) -> None:
+    """Whatever is written goes below the folder given to `open`."""
+    memory = MEMORIES[name]()
+    own = tmp_path / "own"
+    own.mkdir()
+    memory.open(own)
+    tell(memory, SAID)
+    memory.close()
+    assert [own] == list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------- what is served
+
+
+def test_replies_are_well_formed(memory: Memory) -> None:
+    """Replies pass the check that the driver makes."""
+    tell(memory, SAID)
+    assert isinstance(memory, Lists)
+    Items().intern(memory.retrieve(query("When is the kick-off of Harbour Lights?")), "retrieve")
+    Items().intern(memory.active("acme"), "active")
+
+
+def test_names_the_turn_that_an_item_came_from(memory: Memory) -> None:
+    """Text, source and time of an item are those of one turn."""
+    tell(memory, SAID)
+    said = {f"t{number}": turn(number, text) for number, text in enumerate(SAID)}
+    served = memory.retrieve(query("When is the kick-off of Harbour Lights?"))
+    assert served
+    for item in served:
+        (source,) = item.sources or ()
+        expected = (said[source].text, said[source].at)
+        assert expected == (item.text, item.valid_from)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der Kickoff wurde auf den 3. Mai verschoben, 14 Uhr.",
+        "キックオフは5月3日の午後2時です。",
+        "kick-off 🚢 → 2 pm; naïve café, e\u0301 as two code points, \u202ereversed\u202c",
+        "```python\nkickoff = '2026-05-03'\n```\n\n| a | b |\n",
+        "The kick-off is on 3 May. " + "lorem ipsum dolor sit amet " * 1200,
+    ],
+    ids=["german", "japanese", "emoji", "code", "30 KB"],
+)
+def test_text_is_served_verbatim(memory: Memory, text: str) -> None:
+    """A turn of any script, shape and length comes back as it was said."""
+    memory.ingest(turn(0, text))
+    assert isinstance(memory, Lists)
+    assert [text] == [item.text for item in memory.active("acme")]
+    assert [text] == [item.text for item in memory.retrieve(query(text[:200]))]
+
+
+def test_order_of_listing_is_the_order_of_turns(memory: Memory) -> None:
+    """`active` gives the oldest turn first."""
+    tell(memory, SAID)
+    assert isinstance(memory, Lists)
+    assert [item.text for item in memory.active("acme")] == SAID
+
+
+def test_ranked_items_come_best_first(ranking: Memory) -> None:
+    """Scores fall from the first item to the last, and the best match comes first."""
+    tell(ranking, SAID)
+    served = ranking.retrieve(query("The budget of Harbour Lights"))
+    scores = [item.score for item in served if item.score is not None]
+    assert len(served) == len(scores)
+    assert sorted(scores, reverse=True) == scores
+    assert SAID[2] == served[0].text
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 50])
+def test_ranked_items_keep_to_the_limit(ranking: Memory, limit: int) -> None:
+    """At most `limit` items are served, and a larger budget only adds at the end."""
+    tell(ranking, SAID * 6)
+    asked = "When is the kick-off of Harbour Lights?"
+    served = list(ranking.retrieve(query(asked, limit=limit)))
+    assert min(limit, 6) <= len(served) <= limit
+    assert list(ranking.retrieve(query(asked, limit=60)))[: len(served)] == served
+
+
+def test_ties_are_broken_by_turn_order(ranking: Memory) -> None:
+    """Turns of the same words, more than are served, come in the order in which they were said."""
+    tell(ranking, [*(["The same words."] * 38), "Other words."])
+    served = ranking.retrieve(query("The same words", limit=20))
+    assert [f"t{number}" for number in range(20)] == [item.id for item in served]
+
+
+def test_reading_changes_nothing(memory: Memory) -> None:
+    """The same question twice gets the same answer, and others between leave no mark."""
+    tell(memory, SAID)
+    first = list(memory.retrieve(query("When is the kick-off of Harbour Lights?")))
+    for text in ("What is the budget?", "Who asked?", ""):
+        memory.retrieve(query(text))
+        memory.retrieve(query(text, tenant="other"))
+    assert first == list(memory.retrieve(query("When is the kick-off of Harbour Lights?")))
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_same_turns_give_same_replies(name: str, tmp_path: Path) -> None:
+    """Two lives with the same turns and questions give equal replies, scores included."""
+
+    def life(folder: Path) -> list[Item]:
+        memory = MEMORIES[name]()
+        memory.open(folder)
+        served: list[Item] = []
+        for number, text in enumerate(SAID * 3):
+            memory.ingest(turn(number, text))
+            served += memory.retrieve(query("kick-off of Old Mill"))
+        memory.close()
+        return served
+
+    assert life(tmp_path / "one") == life(tmp_path / "two")
+
+
+@pytest.mark.parametrize("text", ["", " ", "?", "the of and", "zzz"])
+def test_a_question_of_no_content_is_answered(memory: Memory, text: str) -> None:
+    """A question that holds no word of any turn raises nothing."""
+    tell(memory, SAID)
+    served = memory.retrieve(query(text))
+    assert len(served) <= len(SAID)
+
+
+# ---------------------------------------------------------------- tenants
+
+WORDS = st.lists(st.sampled_from("kick off harbour mill budget May lunch".split()), min_size=1)
+TOLD = st.lists(st.tuples(st.sampled_from(["acme", "other"]), WORDS), max_size=25)
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+@settings(max_examples=12, deadline=None)
+@given(told=TOLD, asked=WORDS)
+def test_tenants_are_not_felt(
+    name: str, told: list[tuple[str, list[str]]], asked: list[str]
+) -> None:
+    """What a tenant is served is what it would be served if no other tenant had ever spoken."""
+
+    def served(tenants: set[str]) -> list[Item]:
+        memory = MEMORIES[name]()
+        with tempfile.TemporaryDirectory() as folder:
+            memory.open(Path(folder))
+            for number, (tenant, words) in enumerate(told):
+                if tenant in tenants:
+                    memory.ingest(turn(number, " ".join(words), tenant))
+            found = list(memory.retrieve(query(" ".join(asked))))
+            memory.close()
+        return found
+
+    assert served({"acme"}) == served({"acme", "other"})
+
+
+# ---------------------------------------------------------------- erasure and eviction
+
+
+def test_an_erased_tenant_is_gone(memory: Memory) -> None:
+    """After erasing a tenant nothing of it is served or listed; the others keep everything."""
+    tell(memory, SAID)
+    tell(memory, SAID, "other")
+    assert isinstance(memory, Erases)
+    assert isinstance(memory, Lists)
+    memory.erase("acme", None)
+    assert list(memory.retrieve(query("kick-off of Harbour Lights"))) == []
+    assert list(memory.active("acme")) == []
+    assert [item.text for item in memory.active("other")] == SAID
+
+
+def test_an_erased_tenant_may_speak_again(memory: Memory) -> None:
+    """A tenant begins anew after its erasure, beside the others."""
+    tell(memory, SAID, "other")
+    tell(memory, SAID)
+    assert isinstance(memory, Erases)
+    memory.erase("acme", None)
+    memory.ingest(turn(9, "The kick-off of Old Mill is on 1 June."))
+    served = memory.retrieve(query("kick-off"))
+    assert [item.id for item in served] == ["t9"]
+
+
+def test_an_erased_subject_is_not_named_any_more(memory: Memory) -> None:
+    """After erasing a subject no turn that names its topic, in any case, is served or listed."""
+    tell(memory, [*SAID, "HARBOUR LIGHTS again."])
+    assert isinstance(memory, Erases)
+    assert isinstance(memory, Lists)
+    memory.erase("acme", subject("Harbour Lights"))
+    kept = [SAID[1], SAID[3]]
+    assert kept == [item.text for item in memory.active("acme")]
+    served = memory.retrieve(query("When is the kick-off of Harbour Lights?"))
+    assert {item.text for item in served} <= set(kept)
+
+
+def test_erasing_what_is_not_there_is_harmless(memory: Memory) -> None:
+    """Neither an unknown tenant nor an unknown subject disturbs what is there."""
+    tell(memory, SAID)
+    assert isinstance(memory, Erases)
+    assert isinstance(memory, Lists)
+    memory.erase("nobody", None)
+    memory.erase("nobody", subject("Harbour Lights", "nobody"))
+    memory.erase("acme", subject("Lighthouse"))
+    assert [item.text for item in memory.active("acme")] == SAID
+
+
+@pytest.mark.parametrize("name", ["flat, 40 turns", "vector, 40 turns"])
+def test_what_is_pruned_is_gone(name: str, tmp_path: Path) -> None:
+    """With room for 40 turns the last 40 are there, and the reply is as if nothing had been before."""
+    texts = [f"{SAID[number % 5]} Note {number}." for number in range(97)]
+    pruned, fresh = MEMORIES[name](), MEMORIES[name]()
+    pruned.open(tmp_path / "pruned")
+    fresh.open(tmp_path / "fresh")
+    tell(pruned, texts)
+    for number in range(57, 97):
+        fresh.ingest(turn(number, texts[number]))
+    assert isinstance(pruned, Lists)
+    assert texts[57:] == [item.text for item in pruned.active("acme")]
+    asked = query("When is the kick-off of Harbour Lights?", limit=30)
+    assert list(fresh.retrieve(asked)) == list(pruned.retrieve(asked))
+    for memory in (pruned, fresh):
+        memory.close()
+
+
+def test_baselines_claim_no_more_than_they_do() -> None:
+    """The baselines have no history, salience, maintenance, recovery or fork."""
+    for make in MEMORIES.values():
+        memory = make()
+        assert not isinstance(memory, Recalls | Salient | Maintains | Recovers | Forks)
