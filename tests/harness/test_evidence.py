@@ -1,0 +1,102 @@
+"""Evidence recall from steps and recorded events."""
+
+from __future__ import annotations
+
+import pytest
+
+from steeltrap.harness.evidence import evidence_rows
+from steeltrap.harness.history import Event
+from steeltrap.harness.memory import Item
+from steeltrap.harness.record import Evidence
+from steeltrap.harness.script import Probe, Step
+
+
+def probe(category: str, *evidence: str, flags: tuple[str, ...] = ()) -> Probe:
+    return Probe(
+        at="2026-01-01T10:00", id="q", ask="evidence", text="?", category=category,
+        evidence=evidence, flags=flags,
+    )  # fmt: skip
+
+
+ITEMS = [Item(text=str(at), sources=(f"t{at}",)) for at in range(12)]
+"""Numbered as they are first seen."""
+
+
+def rows(
+    *pairs: tuple[Step, Event], audited: bool | None = None
+) -> dict[tuple[str, str, int], Evidence]:
+    found = evidence_rows(pairs, audited=audited)
+    assert len(found) == len({(row.left_out, row.category, row.k) for row in found})
+    return {(row.left_out, row.category, row.k): row for row in found}
+
+
+def test_recall_is_the_share_found_and_hit_any_of_it() -> None:
+    """Of two turns at places 3 and 6, half are found at 5 and all at 10; one is enough for a hit."""
+    served = Event(i=0, type="ok", new=ITEMS, served=list(range(12)))
+    found = rows((probe("1", "t2", "t5", "t99"), served))
+    assert (found["", "1", 5].recall, found["", "1", 5].hit) == (1 / 3, 1.0)
+    assert (found["", "1", 10].recall, found["", "1", 10].hit) == (2 / 3, 1.0)
+    missed = rows((probe("1", "t8"), served))
+    assert (missed["", "1", 5].recall, missed["", "1", 5].hit) == (0.0, 0.0)
+
+
+def test_numbers_refer_to_items_seen_at_any_earlier_step() -> None:
+    """An item keeps the number of its first sight, in whichever event that was."""
+    other = Probe(at="2026-01-01T09:00", id="p", ask="current", text="?", unit="a/b/c")
+    found = rows(
+        (other, Event(i=0, type="ok", new=ITEMS[:8], served=[0])),
+        (probe("2", "t9"), Event(i=1, type="ok", new=ITEMS[8:], served=[3, 9])),
+        (probe("2", "t1"), Event(i=2, type="ok", served=[1])),
+    )
+    assert (found["", "2", 5].n, found["", "2", 5].recall) == (2, 1.0)
+
+
+def test_an_item_of_several_turns_finds_all_of_them() -> None:
+    """A merged item counts for each turn it names; one without provenance for none."""
+    items = [Item(text="merged", sources=("t1", "t2")), Item(text="unknown")]
+    found = rows((probe("1", "t1", "t2"), Event(i=0, type="ok", new=items, served=[1, 0])))
+    assert found["", "1", 5].recall == 1.0
+
+
+def test_categories_are_given_alone_and_together() -> None:
+    """Rows per category, over 1 to 4, and over all; groups are means over questions."""
+    hit = Event(i=0, type="ok", new=ITEMS, served=[0])
+    miss = Event(i=1, type="ok", served=[1])
+    found = rows(
+        (probe("1", "t0"), hit), (probe("4", "t0"), miss), (probe("4", "t0"), miss),
+        (probe("5", "t1"), miss),
+    )  # fmt: skip
+    expected = {"1": (1, 1.0), "4": (2, 0.0), "5": (1, 1.0), "1-4": (3, 1 / 3), "all": (4, 0.5)}
+    assert expected == {name: (row.n, row.recall) for (_, name, k), row in found.items() if k == 5}
+
+
+def test_questions_that_say_nothing_are_not_counted() -> None:
+    """A question without evidence, or whose observation failed, is in no row."""
+    found = rows(
+        (probe("1"), Event(i=0, type="ok", new=ITEMS, served=[0])),
+        (probe("1", "t0"), Event(i=1, type="fail", error="down")),
+        (probe("1", "t0"), Event(i=2, type="info", error="down")),
+        (probe("1", "t0"), Event(i=3, type="ok", served=[0])),
+    )
+    assert (found["", "1", 5].n, found["", "1", 5].recall) == (1, 1.0)
+    assert rows((probe("1"), Event(i=0, type="ok"))) == {}
+
+
+def test_wrong_golds_are_left_out_in_a_second_set_of_rows() -> None:
+    """Rows come with and without flagged golds where any is flagged; a wrong citation is none."""
+    hit = Event(i=0, type="ok", new=ITEMS, served=[0])
+    wrong = (probe("1", "t0", flags=("wrong-gold:AMBIGUOUS",)), hit)
+    cited = (probe("1", "t1", flags=("wrong-citation",)), Event(i=1, type="ok", served=[0]))
+    found = rows(wrong, cited)
+    assert (found["", "all", 5].n, found["", "all", 5].recall) == (2, 0.5)
+    assert (found["wrong-gold", "all", 5].n, found["wrong-gold", "all", 5].recall) == (1, 0.0)
+    alone = rows((cited[0], hit))
+    assert {""} == {left_out for left_out, _, _ in alone}
+
+
+@pytest.mark.parametrize("audited", [True, False])
+def test_whoever_knows_of_an_audit_may_say_so(audited: bool) -> None:
+    """`audited` decides for a run without a flagged question, so that runs can be pooled."""
+    pair = (probe("1", "t0"), Event(i=0, type="ok", new=ITEMS, served=[0]))
+    expected = {"", "wrong-gold"} if audited else {""}
+    assert expected == {left_out for left_out, _, _ in rows(pair, audited=audited)}
