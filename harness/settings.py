@@ -94,18 +94,17 @@ class Settings:
         return run_spec(
             script,
             system=self.system,
-            settings=_plain(self._adapter()),
+            settings=self._adapter(),
             reader=self.config.reader.name,
             limit=self.config.limit,
             embedder=f"{embedder.name} {embedder.version}" if embedder else "",
             packages=self.config.system.packages,
         )
 
-    def _adapter(self) -> DictConfig:
-        from omegaconf import OmegaConf
-
-        system = self.config.system
-        return OmegaConf.masked_copy(system, [key for key in system if key not in _ABOUT])
+    def _adapter(self) -> dict[str, Any]:
+        """The settings of the adapter itself."""
+        system = _plain(self.config.system)
+        return {key: value for key, value in system.items() if key not in _ABOUT}
 
 
 # ---------------------------------------------------------------- making things
@@ -154,7 +153,7 @@ def _instantiate(node: Any, what: str) -> Any:
             raise SettingsError(
                 f"{what}: needs the package '{cause.name}', which is not installed"
             ) from None
-        raise SettingsError(f"{what}: {_first_line(cause or error)}") from None
+        raise SettingsError(f"{what}: {' '.join(str(cause or error).split())}") from None
 
 
 def _plain(node: Any) -> Any:

