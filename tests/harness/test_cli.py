@@ -1,0 +1,327 @@
+"""The command line as a person uses it: real processes, small scripts, messages word by word."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steeltrap.harness.record import read_record
+
+SLOW = """
+import time
+from steeltrap.harness.memory import Item
+
+class Slow:
+    def __init__(self, keep=5, pause_s=0.0):
+        self.keep, self.pause_s = keep, pause_s
+    def open(self, folder):
+        self.turns = []
+    def close(self):
+        pass
+    def ingest(self, turn):
+        time.sleep(self.pause_s)
+        self.turns.append(turn)
+    def retrieve(self, query):
+        return [Item(text=turn.text, sources=(turn.id,)) for turn in self.turns[-self.keep:]]
+    def settle(self):
+        pass
+
+class Nothing:
+    pass
+
+def lacking():
+    import no_such_package
+"""
+
+POINTS = """[steeltrap.systems]
+slow = slowmemory:Slow
+nothing = slowmemory:Nothing
+lacking = slowmemory:lacking
+gone = no_such_module:Memory
+"""
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder on the path with an installed package that offers memories."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "slowmemory.py").write_text(SLOW)
+    about = folder / "slowmemory-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: slowmemory\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text(POINTS)
+    return folder
+
+
+class Shell:
+    """Runs `steeltrap` in a folder of its own."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self.folder = folder
+        self.env = os.environ | {"PYTHONPATH": path, "COLUMNS": "80"}
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "steeltrap", *words],
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        """What was printed, of both streams; the exit code must be `code`."""
+        process = self.start(*words)
+        out, err = process.communicate(timeout=120)
+        assert code == process.returncode, out + err
+        assert "Traceback" not in err
+        return out + err
+
+
+@pytest.fixture
+def shell(tmp_path: Path, plugin: Path, root: Path) -> Shell:
+    return Shell(tmp_path, f"{root / '.src'}{os.pathsep}{plugin}")
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_prints_the_table_and_keeps_everything(shell: Shell) -> None:
+    """One command runs each cell, prints a row a system, and leaves run folders and a report."""
+    said = shell("run", "system=flat,ideal", "script=figure-1", "-m")
+    assert "The six conditions" in said
+    for system in ("flat", "ideal"):
+        (cell,) = (shell.folder / "runs" / "figure-1").glob(f"{system}-figure-1-0-*")
+        assert {
+            "history.jsonl",
+            "record.json",
+            "script.jsonl",
+            "spec.json",
+            "violations.jsonl",
+        } <= {path.name for path in cell.iterdir()}
+        assert any(line.startswith(system) for line in said.splitlines())
+    assert "Report: runs/figure-1/report.md" in said
+    assert "| ideal | held" in (shell.folder / "runs/figure-1/report.md").read_text()
+    assert [path.name for path in shell.folder.iterdir()] == ["runs"]
+
+
+def test_run_makes_scripts_and_sweeps_seeds(shell: Shell) -> None:
+    """A sweep runs every combination; seeds of one system share a row."""
+    said = shell("run", "system=flat", "script=stale-echo", "script.turns=30", "seed=range(0,2)")
+    assert "Script stale-echo, 30 turns; seed (sha256): 0 (" in said
+    assert len(list((shell.folder / "runs" / "stale-echo").glob("*/record.json"))) == 2
+
+
+def test_a_finished_cell_is_not_run_again_unless_fresh(shell: Shell) -> None:
+    """The same question finds its answer; `fresh=true` asks anew."""
+    asked = ("run", "system=flat", "script=figure-1")
+    shell(*asked)
+    (record,) = shell.folder.rglob("record.json")
+    before = record.stat().st_mtime_ns
+    assert "finished before; fresh=true runs it anew" in shell(*asked)
+    assert before == record.stat().st_mtime_ns
+    assert "finished before" not in shell(*asked, "fresh=true")
+    assert before != record.stat().st_mtime_ns
+
+
+def test_a_stopped_run_goes_on(shell: Shell) -> None:
+    """A run that is interrupted says how to go on, and ends with the record it would have had."""
+    asked = ("run", "system=slow", "script=figure-1", "+system.pause_s=0.1")
+    process = shell.start(*asked)
+    deadline = time.monotonic() + 60
+    while not _recorded(shell.folder) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped; give the same command again to go on from here" in err
+    assert not list(shell.folder.rglob("record.json"))
+    begun = _recorded(shell.folder)
+    shell(*asked)
+    assert begun == _recorded(shell.folder)[: len(begun)]
+    (stopped,) = shell.folder.rglob("record.json")
+    shell(*asked, "runs=undisturbed")
+    (whole,) = (shell.folder / "undisturbed").rglob("record.json")
+    assert read_record(whole).outcome == read_record(stopped).outcome
+
+
+def _recorded(folder: Path) -> bytes:
+    """The history so far, once it holds a few steps, up to its last whole line."""
+    found = b"".join(path.read_bytes() for path in folder.rglob("history.jsonl"))
+    return found[: found.rfind(b"\n") + 1] if found.count(b"\n") > 8 else b""
+
+
+def test_somebody_elses_memory_runs_by_its_entry_point(shell: Shell) -> None:
+    """A package that is installed beside steeltrap is a system; its settings and version count."""
+    assert {"flat", "ideal", "slow", "vector"} <= set(shell("systems").split())
+    shell("run", "system=slow", "+system.keep=2", "script=figure-1")
+    (spec,) = shell.folder.rglob("spec.json")
+    told = json.loads(spec.read_text())
+    assert told["system"] == "slow keep=2"
+    assert told["settings"]["keep"] == 2
+    assert told["packages"]["slowmemory"] == "1.2"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("system=foo", "unknown system 'foo'; known: bm25, flat, flat-window, gone, hybrid, "),
+        ("script=foo", "unknown script 'foo'; known: adversarial, authority, "),
+        ("reader=foo", "unknown reader 'foo'; known: oracle, top1"),
+        ("embedder=hash", "unknown embedder 'hash'; known: minilm, wordllama"),
+        ("experiment=foo", "unknown experiment 'foo'; known: figure-1, locomo, main"),
+        ("foo=1", "unknown setting 'foo'; `steeltrap run --help` lists them all"),
+        ("system.foo=1", "unknown setting 'system.foo'; "),
+        ("foo", "'foo' is not understood; write KEY=VALUE"),
+        ("seed=x", "seed and limit must be whole numbers, and limit at least 1"),
+        ("limit=0", "seed and limit must be whole numbers, and limit at least 1"),
+        ("seed=interval(0,1)", "list the values, or use range(start,stop)"),
+        ("script.turns=x", "script: Expected int, got str - at $.turns"),
+        ("script=file", "script.path must be given: script.path=VALUE"),
+        ("script=locomo", "script.path must be given: script.path=VALUE"),
+        ("system=flat system.window_turns=0", "a window of 0 keeps nothing; set at least 1"),
+        ("system=nothing", "system=nothing: Nothing is no memory; it needs open, close, "),
+        ("system=lacking", "needs the package 'no_such_package', which is not installed"),
+        ("system=gone", "Error loading 'no_such_module.Memory'"),
+    ],
+)
+def test_a_wrong_request_says_what_would_be_right(shell: Shell, asked: str, said: str) -> None:
+    """What does not exist is named together with what does, and nothing is left behind."""
+    assert said in shell("run", *asked.split(), code=2)
+    assert list(shell.folder.iterdir()) == []
+
+
+def test_an_unwritable_folder_is_one_sentence(shell: Shell) -> None:
+    """A run folder that cannot be made is an error of exit code 1."""
+    (shell.folder / "taken").write_text("a file")
+    said = shell("run", "script=figure-1", "runs=taken", code=1)
+    assert "cannot be written (Not a directory); choose another folder with runs=FOLDER" in said
+    assert (shell.folder / "taken").read_text() == "a file"
+
+
+def test_a_missing_extra_is_named(shell: Shell, plugin: Path, tmp_path: Path) -> None:
+    """An embedder whose packages are not installed names the extra that brings them."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import importlib.util as util\nfound = util.find_spec\n"
+        "util.find_spec = lambda name, *a: None if name == 'onnxruntime' else found(name, *a)\n"
+    )
+    shell.env["PYTHONPATH"] += os.pathsep + str(hidden)
+    said = shell("run", "system=vector", "embedder=minilm", "script=figure-1", code=2)
+    assert "pip install 'steeltrap[minilm]'" in said
+
+
+def test_help_is_in_plain_words(shell: Shell) -> None:
+    """`--help` shows the settings with what they are for, and fits a narrow terminal."""
+    said = shell("run", "--help")
+    for key in ("system=NAME", "script.turns=N", "reader=NAME", "runs=FOLDER", "fresh=true"):
+        assert key in said
+    assert max(len(line) for line in said.splitlines()) <= 100
+
+
+# ---------------------------------------------------------------- script
+
+
+def test_script_make_show_check(shell: Shell) -> None:
+    """A script is written, the same each time, shown side by side, and found in order."""
+    made = shell("script", "make", "script=flip-flop", "seed=7", "script.turns=25", "out=a.jsonl")
+    shell("script", "make", "script=flip-flop", "seed=7", "script.turns=25", "out=b.jsonl")
+    first, second = (shell.folder / name for name in ("a.jsonl", "b.jsonl"))
+    assert first.read_bytes() == second.read_bytes()
+    assert "a.jsonl: flip-flop, seed 7: 25 turns, " in made.replace("\n", " ")
+    shown = shell("script", "show", "a.jsonl")
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert {"step", "op", "sentence", "truth"} <= set(shown.split())
+    assert "nothing is wrong" in shell("script", "check", "a.jsonl")
+
+
+def test_script_errors_name_line_and_field(shell: Shell) -> None:
+    """A script that is wrong says where; one of a newer version says so; nothing is lost."""
+    shell("script", "make", "script=flip-flop", "script.turns=5", "out=a.jsonl")
+    path = shell.folder / "a.jsonl"
+    good = path.read_text()
+    path.write_text(good.replace('"role":"user"', '"rule":"user"').replace('"text":', '"txt":', 1))
+    assert "a.jsonl:2: " in shell("script", "check", "a.jsonl", code=1)
+    path.write_text(good.replace('"version":1', '"version":99', 1))
+    for verb in ("check", "show"):
+        assert "version 99 of the script format" in shell("script", verb, "a.jsonl", code=1)
+    assert "cannot be read (No such file or directory)" in shell("script", "show", "n", code=1)
+    assert "script make needs out=FILE" in shell("script", "make", "script=flip-flop", code=2)
+    said = shell("script", "make", "script=flip-flop", "script.turns=5", "out=no/x", code=1)
+    assert "no/x: cannot be written" in said
+
+
+def test_a_script_by_hand_is_checked_completed_and_run(shell: Shell) -> None:
+    """Ops and sentences are enough: truth is filled in, and the file runs like any other."""
+    lines = [
+        {"format": "steeltrap-script", "version": 1, "name": "by-hand", "tenants": ["acme"]},
+        {"step": "turn", "id": "t1", "at": "2026-01-05T09:00", "tenant": "acme", "session": "s1",
+         "text": "The deadline of Website Redesign is 12 March 2026.",
+         "ops": [{"op": "tell", "unit": "acme/Website Redesign/deadline",
+                  "value": "date:2026-03-12"}]},
+        {"step": "probe", "id": "p1", "at": "2026-01-05T10:00", "tenant": "acme",
+         "ask": "current", "text": "When is the deadline of Website Redesign?",
+         "unit": "acme/Website Redesign/deadline", "group": "g1"},
+    ]  # fmt: skip
+    path = shell.folder / "hand.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shell("script", "check", "hand.jsonl", "out=full.jsonl")
+    assert "expected: 12 March 2026" in " ".join(shell("script", "show", "full.jsonl").split())
+    said = shell("run", "script=file", "script.path=full.jsonl", "system=flat,ideal")
+    assert "Script by-hand, 1 turns" in said
+
+
+# ---------------------------------------------------------------- score
+
+
+def test_score_gives_the_record_again(shell: Shell) -> None:
+    """A stored run is scored from its files alone, to the same outcome."""
+    shell("run", "system=flat,ideal", "script=figure-1")
+    paths = sorted(shell.folder.rglob("record.json"))
+    before = [read_record(path).outcome for path in paths]
+    for path in paths:
+        path.unlink()
+    assert "The six conditions" in shell("score", "runs")
+    assert before == [read_record(path).outcome for path in paths]
+
+
+def test_score_says_what_is_wrong_with_a_run(shell: Shell) -> None:
+    """A truncated history, a spec that is gone and an empty folder each say so, losing nothing."""
+    assert "there is no run to score" in shell("score", ".", code=1)
+    shell("run", "system=flat", "script=figure-1")
+    (history,) = shell.folder.rglob("history.jsonl")
+    history.write_bytes(history.read_bytes()[:-20])
+    said = shell("score", "runs", code=1)
+    assert "malformed event" in said
+    assert "run it again to go on" in said
+    history.with_name("spec.json").unlink()
+    assert "spec.json: cannot be read" in shell("score", "runs", code=1)
+
+
+def test_the_program_says_its_version(shell: Shell) -> None:
+    """`--version` and an unknown command answer as any program does."""
+    assert shell("--version").startswith("steeltrap 0.")
+    assert "invalid choice: 'foo'" in shell("foo", code=2)
+
+
+def test_reading_less_than_all_is_no_error(shell: Shell) -> None:
+    """Piped into `head`, `script show` ends quietly."""
+    shell("script", "make", "script=flip-flop", "script.turns=400", "out=a.jsonl")
+    show: Callable[..., subprocess.Popen[str]] = shell.start
+    process = show("script", "show", "a.jsonl")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    process.wait(timeout=60)
