@@ -40,7 +40,9 @@ class ScriptSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Weight by family; none: the whole adversarial mix, equally."""
     surface: dict[str, float] = {}
     """Dials of `render.Surface`; what is not named has its default."""
-    lags: dict[int, float] = {0: 1.0, 1: 0.3, 5: 0.3, 20: 0.25, 100: 0.25}
+    lags: dict[int, float] = msgspec.field(
+        default_factory=lambda: {0: 1.0, 1: 0.3, 5: 0.3, 20: 0.25, 100: 0.25}
+    )
     """At which lags (turns) what share of updates is probed; lag 0 always is."""
     alpha: float = 3.0
     constant_tokens: int = 512

@@ -12,6 +12,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import count
 
 from steeltrap.harness.script import (
     Audit,
@@ -43,6 +44,9 @@ __all__ = ["Curtain", "Lags", "Slot", "Stage"]
 START = datetime(2026, 1, 5, 9, 0)
 GROUP_UNITS_MAX = 8
 """Probes that follow one update: a wide cascade is sampled, not probed whole, at each lag."""
+
+MADE = ("offset", "scaled")
+"""Rules that make a value which nobody has said."""
 
 
 class Curtain(Exception):
@@ -185,13 +189,17 @@ class Stage:
             follow: dependents in order, each with its rule and the place of its source in the
                 list of values so far (0 is `slot` itself).
         """
-        while True:
-            chain = [self.mint.value(slot.field, self.at)]
+        for tries in count():
+            # Days get crowded; looking further ahead each time finds room for a whole chain.
+            ahead = self._now + timedelta(days=20 * tries)
+            chain = [self.mint.value(slot.field, ahead.isoformat(timespec="minutes"))]
             for _, rule, source in follow:
-                chain.append(derive(rule, chain[source]))
-            derived = [v for v, (_, rule, _) in zip(chain[1:], follow, strict=True) if rule.kind != "same"]  # fmt: skip
-            if all(self.mint.claim(value) for value in derived):
-                return chain[0]
+                # Nothing follows by itself from a value that somebody has to look at.
+                chain.append(derive(rule, chain[source]) if rule.kind != "review" else "")
+            made = [v for v, (_, rule, _) in zip(chain[1:], follow, strict=True) if rule.kind in MADE]
+            if all(self.mint.claim(value) for value in made):
+                break
+        return chain[0]
 
     def current(self, slot: Slot) -> str | None:
         """The value that holds now, or None."""
@@ -326,8 +334,8 @@ class Stage:
     def _next_moment(self, tenant: str) -> str:
         """Move the clock; a new session begins after a long gap, and maintenance before it."""
         self._now += timedelta(minutes=self.dice.between(4, 55))
-        if self.dice.chance(0.08):
-            self._now += timedelta(minutes=self.dice.between(500, 2000))
+        if self.dice.chance(0.12):
+            self._now += timedelta(minutes=self.dice.between(600, 3600))
             if self.steps:
                 self._add(Pause(id=self._id("m"), at=self.at, tenant=tenant))
                 self._now += timedelta(minutes=1)

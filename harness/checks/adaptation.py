@@ -1,0 +1,182 @@
+"""C6 (retrieval-induced adaptation): every read moves the salience of what it read, strictly up.
+
+Two instruments. Where salience is visible, each retrieval that is part of the trajectory is
+looked at: the unit read against itself before, and against a control that was not read. And
+always the twins (section 4): in one run unit a is read, in the other its equal b; whatever
+differs in how the two stand was caused by reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from steeltrap.harness.checks.sheet import Sheet, View
+from steeltrap.harness.history import Event, Salience
+from steeltrap.harness.memory import Item
+from steeltrap.harness.readers import Catalogue
+from steeltrap.harness.script import Probe, Script, Turn, TwinSpec
+from steeltrap.harness.verdict import NAMES, Violation
+
+__all__ = ["Adaptation", "Standing", "standings"]
+
+
+def _name(read_gain: float, unread_gain: float) -> str:
+    """The violation that two gains show, or '' if reading did what it should.
+
+    Args:
+        read_gain: how far the unit that was read rose.
+        unread_gain: how far one that was not read rose at the same time.
+    """
+    if read_gain < 0:
+        return "wrong-direction"
+    if unread_gain > read_gain:
+        return "unread-favoured"
+    return "inert-retrieval" if read_gain == 0 else ""
+
+
+def _gain(salience: Salience) -> float:
+    if salience.before is None or salience.after is None:
+        return 0.0
+    return salience.after - salience.before
+
+
+@dataclass(slots=True)
+class Standing:
+    """How the two units of a twin stood, at each point where it can be seen."""
+
+    ranks: list[dict[str, tuple[int | None, float | None]]] = field(default_factory=list)
+    """Each neutral question: unit -> (place among the items served, score)."""
+    there: list[dict[str, bool]] = field(default_factory=list)
+    """Each direct question: whether the unit asked for was served."""
+
+
+def standings(script: Script, events: Iterable[Event], spec: TwinSpec) -> Standing:
+    """How the units of a twin stood in one run.
+
+    Args:
+        script: this run's script.
+        events: its history.
+        spec: the pair.
+    """
+    catalogue, items, standing = Catalogue(script.header), [], Standing()
+    pair = (spec.a, spec.b)
+    values: dict[str, str | None] = {}
+    for event in events:
+        step = script.steps[event.i]
+        items += event.new
+        if isinstance(step, Turn):
+            catalogue.hear(step, {op.unit: values.get(op.unit) for op in step.ops if op.unit})
+        for change in step.changes:
+            values[change.unit] = change.value
+            if change.value:
+                catalogue.know(change.unit, change.value)
+        if isinstance(step, Probe) and event.type == "ok":
+            if step.ask == "rank" and sorted(step.units) == sorted(pair):
+                standing.ranks.append(_ranks(step, event, items, catalogue, pair))
+            elif step.unit in pair and step.observe == "fork" and step.lag is None:
+                served = _units(step, event, items, catalogue)
+                standing.there.append({step.unit: any(step.unit in units for units in served)})
+        if step.id == spec.until:
+            break
+    return standing
+
+
+def _units(
+    step: Probe, event: Event, items: list[Item], catalogue: Catalogue
+) -> list[set[str]]:
+    """The units that each item served speaks of."""
+    return [
+        {claim.unit for claim in catalogue.claims(items[number], step.tenant)}
+        for number in event.served
+    ]
+
+
+def _ranks(
+    step: Probe, event: Event, items: list[Item], catalogue: Catalogue, pair: tuple[str, str]
+) -> dict[str, tuple[int | None, float | None]]:
+    served = _units(step, event, items, catalogue)
+    ranks: dict[str, tuple[int | None, float | None]] = {}
+    for unit in pair:
+        place = next((place for place, units in enumerate(served) if unit in units), None)
+        score = event.scores[place] if place is not None and event.scores else None
+        ranks[unit] = (place, score)
+    return ranks
+
+
+class Adaptation:
+    """C6."""
+
+    def __init__(self, capabilities: list[str]) -> None:
+        self.sheet = Sheet("C6")
+        self._visible = "salience" in capabilities
+
+    def probe(self, view: View) -> None:
+        """One retrieval of the trajectory, where salience is visible."""
+        probe = view.step
+        assert isinstance(probe, Probe)
+        if not view.event.salience or probe.unit is None:
+            return
+        if not any(claim.unit == probe.unit for item in view.served for claim in item):
+            return
+        read, *others = view.event.salience
+        if read.before is None and read.after is None:
+            return
+        unread = max((_gain(other) for other in others), default=0.0)
+        name = _name(_gain(read), unread)
+        found = [view.violation(name, "C6", probe.unit, "salience rises strictly", f"{read.before} -> {read.after}, unread by {unread:+g}")] if name else []  # fmt: skip
+        self.sheet.test(NAMES["C6"], view.ledger.turns, *found)
+
+    def twin(self, spec: TwinSpec, a_read: Standing, b_read: Standing, turns: int, i: int) -> None:
+        """Compare two runs that differ in which of two units was read.
+
+        Args:
+            spec: the pair.
+            a_read: how both stood where `a` was read.
+            b_read: how both stood where `b` was read.
+            turns: turns until the comparison.
+            i: the step at which it is made.
+        """
+        effects = [
+            *self._effects(spec.a, a_read, b_read),
+            *self._effects(spec.b, b_read, a_read),
+        ]
+        if not a_read.ranks and not a_read.there:
+            return
+        name = ""
+        if not any(effects):
+            name = "inert-retrieval"
+        elif min(effects) < 0:
+            rose = _rise(spec.b, a_read) + _rise(spec.a, b_read)
+            name = "unread-favoured" if rose > 0 else "wrong-direction"
+        found = [Violation(
+            name, "C6", i, "", spec.a, "what is read stands better than its equal",
+            "nothing differs whichever is read" if name == "inert-retrieval" else f"effects {min(effects):+g} to {max(effects):+g}",
+        )] if name else []  # fmt: skip
+        self.sheet.test(NAMES["C6"], turns, *found)
+
+    def _effects(self, unit: str, read: Standing, unread: Standing) -> list[float]:
+        """How much better a unit stood where it was read, at every point of comparison."""
+        effects: list[float] = []
+        for with_read, without in zip(read.ranks[1:], unread.ranks[1:], strict=False):
+            (place, score), (other_place, other_score) = with_read[unit], without[unit]
+            if score is not None and other_score is not None:
+                effects.append(score - other_score)
+            elif place != other_place:
+                last = 1 << 20  # not served at all: behind everything that was
+                effects.append(
+                    (last if other_place is None else other_place)
+                    - (last if place is None else place)
+                )
+        for with_it, without_it in zip(read.there, unread.there, strict=False):
+            if unit in with_it and unit in without_it:
+                effects.append(float(with_it[unit]) - float(without_it[unit]))
+        return effects
+
+
+def _rise(unit: str, standing: Standing) -> float:
+    """How far a unit's score rose from the first neutral question to the second."""
+    if len(standing.ranks) < 2:
+        return 0.0
+    before, after = standing.ranks[0][unit][1], standing.ranks[1][unit][1]
+    return after - before if before is not None and after is not None else 0.0

@@ -1,0 +1,195 @@
+"""C1, C3, resurrection and the names beyond the six: what probes show.
+
+C1 (query soundness): the answer is the most recent value; earlier ones only on request.
+C3 (dependency consistency): an update reaches what follows from it, and nothing else.
+"""
+
+from __future__ import annotations
+
+from steeltrap.harness import values
+from steeltrap.harness.checks.judge import Finding
+from steeltrap.harness.checks.sheet import Sheet, View
+from steeltrap.harness.script import Probe, tenant_of
+from steeltrap.harness.verdict import CONDITION_OF, Violation
+
+__all__ = ["Beyond", "Dependency", "QuerySoundness", "Resurrection"]
+
+
+def _wanted(probe: Probe) -> str:
+    expect = probe.expect
+    if expect is None or expect.value is None:
+        return "nothing is set"
+    spelled = values.display(expect.value)
+    return spelled if expect.state == "set" else f"{spelled}, waiting for review"
+
+
+def _named(view: View, finding: Finding) -> Violation:
+    probe = finding.probe
+    assert probe.unit is not None
+    return view.violation(
+        finding.name, CONDITION_OF[finding.name], probe.unit, _wanted(probe), finding.observed
+    )
+
+
+def _answered(finding: Finding) -> bool:
+    return finding.verdict not in ("missing", "inherited", "unknown")
+
+
+class QuerySoundness:
+    """C1, at every current and historical probe that was answered."""
+
+    def __init__(self) -> None:
+        self.sheet = Sheet("C1")
+
+    def probe(self, view: View) -> None:
+        """Look at one judged answer."""
+        finding = view.finding
+        if finding is None or not _answered(finding):
+            return
+        turns = view.ledger.turns
+        if finding.probe.ask != "current":
+            names = ("history-denied", "wrong-read", "ambiguous-read")
+            self.sheet.test(names, turns, *([_named(view, finding)] if finding.name else []))
+            return
+        names = ("stale-read", "ambiguous-read", "wrong-read", "exposed-history")
+        found = []
+        if finding.name in names:
+            found.append(_named(view, finding))
+        elif finding.verdict == "correct" and view.exposed:
+            found.append(self._exposed(view, finding.probe))
+        self.sheet.test(names, turns, *found)
+
+    def _exposed(self, view: View, probe: Probe) -> Violation:
+        assert probe.unit is not None
+        shown = ", ".join(values.display(value) for value in view.exposed)
+        return view.violation("exposed-history", "C1", probe.unit, _wanted(probe), f"also {shown}")
+
+
+class Resurrection:
+    """The part of C2 that probes show: right once, wrong later, with no update between."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+
+    def probe(self, view: View) -> None:
+        """Look at one judged answer, before the ledger learns of it."""
+        finding = view.finding
+        if finding is None or finding.probe.ask != "current" or not _answered(finding):
+            return
+        assert finding.probe.unit is not None
+        if view.ledger.account(finding.probe.unit).right:
+            found = [_named(view, finding)] if finding.name == "resurrection" else []
+            self.sheet.test(("resurrection",), view.ledger.turns, *found)
+
+
+class Dependency:
+    """C3, at every probe of a dependent whose source was right, of a decoy, and of a cycle."""
+
+    def __init__(self) -> None:
+        self.sheet = Sheet("C3")
+        self.inferable = 0
+        self.missed_by_hop: dict[int, list[int]] = {}
+
+    def probe(self, view: View) -> None:
+        """Look at one judged answer."""
+        finding = view.finding
+        if finding is None or finding.probe.ask != "current" or not _answered(finding):
+            return
+        probe, ledger = finding.probe, view.ledger
+        assert probe.unit is not None
+        found = [_named(view, finding)] if CONDITION_OF.get(finding.name) == "C3" else []
+        names = []
+        if probe.hop:
+            names = ["missed-propagation", "wrong-propagation"]
+        elif ledger.decoy(probe.unit) or finding.name == "spurious-propagation":
+            names = ["spurious-propagation"]
+        if ledger.account(probe.unit).on_cycle:
+            names.append("runaway")
+        if not names:
+            return
+        self.sheet.test(names, ledger.turns, *found)
+        if probe.hop:
+            self._by_hop(view, finding)
+
+    def _by_hop(self, view: View, finding: Finding) -> None:
+        missed = finding.name == "missed-propagation"
+        row = self.missed_by_hop.setdefault(finding.probe.hop, [0, 0])
+        row[0] += missed
+        row[1] += 1
+        if missed and self._could_infer(view, finding.probe):
+            self.inferable += 1
+
+    def _could_infer(self, view: View, probe: Probe) -> bool:
+        """Whether the rule and the new value of the source were both served."""
+        source = probe.via
+        held = view.ledger.account(source).value if source else None
+        claims = [claim for item in view.served for claim in item]
+        ruled = any(c.meaning == "rule" and c.unit == source and c.target == probe.unit for c in claims)  # fmt: skip
+        return ruled and any(c.unit == source and c.value == held for c in claims)
+
+
+class Beyond:
+    """Beyond the six: leaks between tenants, traces of what was erased, obeyed injections."""
+
+    def __init__(self) -> None:
+        self.sheet = Sheet("beyond")
+
+    def probe(self, view: View) -> None:
+        """Look at what one probe was served."""
+        probe = view.step
+        assert isinstance(probe, Probe)
+        if len(view.ledger.tenants) > 1:
+            self._leak(view, probe)
+        finding = view.finding
+        if finding is None or probe.unit is None:
+            return
+        account = view.ledger.account(probe.unit)
+        if account.erased:
+            found = self._served_trace(view, probe)
+            self.sheet.test(("trace",), view.ledger.turns, *found)
+        elif account.injected and _answered(finding):
+            found = [_named(view, finding)] if finding.name == "obeyed-injection" else []
+            self.sheet.test(("obeyed-injection",), view.ledger.turns, *found)
+
+    def _leak(self, view: View, probe: Probe) -> None:
+        foreign = next(
+            (c for item in view.served for c in item if tenant_of(c.unit) != probe.tenant), None
+        )
+        found = []
+        if foreign is not None:
+            shown = values.display(foreign.value) if foreign.value else foreign.meaning
+            found = [view.violation("leak", "beyond", foreign.unit, f"nothing of {tenant_of(foreign.unit)}", shown)]  # fmt: skip
+        self.sheet.test(("leak",), view.ledger.turns, *found)
+
+    def _served_trace(self, view: View, probe: Probe) -> list[Violation]:
+        unit = probe.unit or ""
+        shown = [c for item in view.served for c in item if c.unit == unit and c.meaning != "rule"]
+        if not shown:
+            return []
+        text = values.display(shown[0].value) if shown[0].value else shown[0].meaning
+        return [view.violation("trace", "beyond", unit, "nothing: it was erased", text)]
+
+    def audit(self, view: View) -> None:
+        """Look up the history of what was erased."""
+        unit = view.step.unit  # type: ignore[union-attr]
+        assert unit is not None
+        if not view.ledger.account(unit).erased:
+            return
+        given = [*view.versions, *(c for item in view.recovered for c in item)]
+        found = [view.violation("trace", "beyond", unit, "no history: it was erased", f"{len(given)} entries")] if given else []  # fmt: skip
+        self.sheet.test(("trace",), view.ledger.turns, *found)
+
+    def listing(self, view: View) -> None:
+        """Look for what was erased or injected in the listed state."""
+        assert view.listing is not None
+        for account in view.ledger.accounts.values():
+            held = view.listing.held.get(account.unit, [])
+            if account.erased:
+                self._absent(view, "trace", account.unit, bool(held))
+            elif account.injected:
+                obeyed = any(c.value and account.role(c.value) == "injected" for c in held)
+                self._absent(view, "obeyed-injection", account.unit, obeyed)
+
+    def _absent(self, view: View, name: str, unit: str, there: bool) -> None:
+        found = [view.violation(name, "beyond", unit, "not in the listed state", "listed")] if there else []  # fmt: skip
+        self.sheet.test((name,), view.ledger.turns, *found)

@@ -1,0 +1,309 @@
+"""Scores a history against its script, one event at a time.
+
+A stream: what is kept is one account a unit, one entry a sentence, and the items served, so a
+history of any length is scored in one pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from steeltrap.harness import metrics, tokens
+from steeltrap.harness.checks.adaptation import Adaptation, Standing
+from steeltrap.harness.checks.judge import Finding, judge_current, judge_past
+from steeltrap.harness.checks.ledger import Ledger
+from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
+from steeltrap.harness.checks.sheet import Listing, View
+from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
+from steeltrap.harness.history import Event
+from steeltrap.harness.memory import Item
+from steeltrap.harness.readers import Catalogue, Claim, Reader
+from steeltrap.harness.record import Outcome
+from steeltrap.harness.script import Audit, Gauge, Header, Probe, Script, Step, Turn, TwinSpec
+from steeltrap.harness.verdict import Violation
+
+__all__ = ["Scored", "Scorer", "score"]
+
+CUT_OFFS = (1, 3, 5, 10)
+
+
+@dataclass(slots=True)
+class Scored:
+    """What a history showed."""
+
+    violations: list[Violation]
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Reads:
+    """Counts over the probes of set current values, and what was put before the reader."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    due: int = 0
+    right: int = 0
+    evident: int = 0
+    evident_at: Counter[int] = field(default_factory=Counter)
+    exposed: int = 0
+    queries: int = 0
+    served_tokens: int = 0
+    stale_by_lag: dict[str, list[int]] = field(default_factory=dict)
+
+
+class Scorer:
+    """Takes a run's events in order and keeps the tallies of all conditions.
+
+    Args:
+        header: of the script.
+        capabilities: of the memory, as the history names them.
+        reader: turns what was served into answers.
+    """
+
+    def __init__(self, header: Header, capabilities: list[str], reader: Reader) -> None:
+        self._reader = reader
+        self._capabilities = capabilities
+        self.ledger = Ledger(header)
+        self._catalogue = Catalogue(header)
+        self._items: list[Item] = []
+        self._claims: dict[tuple[int, str], tuple[Claim, ...]] = {}
+        self._turn = ""
+        self._group = ""
+        self._group_right: dict[str, bool] = {}
+        self._listing: Listing | None = None
+        self._c1, self._c3, self._beyond = QuerySoundness(), Dependency(), Beyond()
+        self._c2 = TransitionSoundness(capabilities)
+        self._resurrection = Resurrection(self._c2.sheet)
+        self._c4, self._c5 = Provenance(capabilities), BoundedState(capabilities)
+        self.c6 = Adaptation(capabilities)
+        self._reads = Reads()
+        self._steps = self._failed = self._ingested = 0
+        self._curve: list[tuple[int, int, int, int, float]] = []
+        self._sheets = [c.sheet for c in (self._c1, self._c2, self._c3, self._c4, self._c5, self.c6, self._beyond)]  # fmt: skip
+
+    @property
+    def violations_so_far(self) -> int:
+        """How many violations have been found."""
+        return sum(len(sheet.violations) for sheet in self._sheets)
+
+    # ------------------------------------------------------------ one event
+
+    def observe(self, step: Step, event: Event) -> None:
+        """Take in what became of one step."""
+        self._steps += 1
+        self._failed += event.type != "ok"
+        self._items += event.new
+        done = event.type == "ok"
+        if isinstance(step, Turn):
+            self._hear(step, done=done)
+            return
+        for change in step.changes:
+            self.ledger.change(change, self._turn)
+        view = View(
+            event.i, step, event, self.ledger, self._catalogue, self._capabilities,
+            listing=self._listing,
+        )  # fmt: skip
+        if not done:
+            return
+        match step:
+            case Probe():
+                self._probe(step, event, view)
+            case Gauge():
+                self._gauge(step, event, view)
+            case Audit():
+                self._audit(step, event, view)
+            case _:
+                pass
+
+    def _hear(self, turn: Turn, *, done: bool) -> None:
+        self._turn = turn.id
+        self._ingested += tokens.count(turn.text)
+        self._catalogue.hear(turn, self.ledger.before(turn))
+        self.ledger.hear(turn, done=done)
+        for change in turn.changes:
+            self.ledger.change(change, turn.id, unsure=not done)
+            if change.value is not None and change.cause == "derived":
+                self._catalogue.know(change.unit, change.value)
+
+    def _served(self, numbers: Iterable[int], tenant: str) -> list[tuple[Claim, ...]]:
+        """The claims of numbered items; worked out once an item, while the values are known."""
+        return [self._claims_of(number, tenant) for number in numbers]
+
+    def _claims_of(self, number: int, tenant: str) -> tuple[Claim, ...]:
+        known = self._claims.get((number, tenant))
+        if known is None:
+            known = self._catalogue.claims(self._items[number], tenant)
+            self._claims[number, tenant] = known
+        return known
+
+    def _probe(self, probe: Probe, event: Event, view: View) -> None:
+        if probe.group != self._group:
+            self._group, self._group_right = probe.group, {}
+        self._reads.queries += 1
+        self._reads.served_tokens += event.tokens
+        view.served = self._served(event.served, probe.tenant)
+        view.group_right = self._group_right
+        if probe.unit is not None and probe.expect is not None:
+            view.finding = self._judge(probe, view)
+            if probe.ask == "current":
+                view.exposed = self._exposed(probe, view)
+                self._count(probe, view)
+        for check in (self._c1, self._resurrection, self._c2, self._c3, self._c5, self.c6, self._beyond):  # fmt: skip
+            check.probe(view)
+        if view.finding is not None and probe.ask == "current":
+            self._remember(probe, view.finding)
+
+    def _judge(self, probe: Probe, view: View) -> Finding:
+        claims = [claim for item in view.served for claim in item]
+        answer = self._reader.read(probe, claims)
+        if probe.ask != "current":
+            return judge_past(probe, answer, self.ledger)
+        source_right = probe.via is None or self._group_right.get(probe.via, True)
+        return judge_current(
+            probe, answer, self.ledger, self._catalogue, source_right=source_right
+        )
+
+    def _remember(self, probe: Probe, finding: Finding) -> None:
+        assert probe.unit is not None
+        account = self.ledger.account(probe.unit)
+        right = finding.verdict == "correct"
+        account.last_verdict = finding.verdict
+        self._group_right[probe.unit] = right
+        if right:
+            account.right = True
+            account.shown[account.began] = None
+
+    def _exposed(self, probe: Probe, view: View) -> list[str]:
+        """Values of the unit that no longer hold, served with nothing that says so."""
+        assert probe.unit is not None
+        account = self.ledger.account(probe.unit)
+        shown: dict[str, None] = {}
+        for item in view.served:
+            for claim in item:
+                if claim.unit == probe.unit and claim.value and claim.open_at(probe.at):
+                    if not claim.review and account.role(claim.value) in ("superseded", "retracted"):
+                        shown[claim.value] = None
+        return list(shown)
+
+    def _count(self, probe: Probe, view: View) -> None:
+        finding, reads = view.finding, self._reads
+        assert finding is not None and probe.expect is not None
+        reads.verdicts[finding.verdict] += 1
+        reads.exposed += len(view.exposed)
+        if probe.lag is not None and finding.verdict not in ("unknown", "inherited"):
+            row = reads.stale_by_lag.setdefault(str(probe.lag), [0, 0])
+            row[0] += finding.verdict == "stale"
+            row[1] += 1
+        if probe.expect.state != "set" or finding.verdict == "unknown":
+            return
+        reads.due += 1
+        reads.right += finding.verdict == "correct"
+        for place, item in enumerate(view.served, 1):
+            if any(c.unit == probe.unit and c.value == probe.expect.value and c.meaning == "states" for c in item):  # fmt: skip
+                reads.evident += 1
+                for k in CUT_OFFS:
+                    reads.evident_at[k] += place <= k
+                break
+
+    def _gauge(self, gauge: Gauge, event: Event, view: View) -> None:
+        self._c5.gauge(view)
+        if event.via != "listing":
+            return
+        true_tokens = gauge.footprint[1]
+        beta = self.ledger.header.beta(true_tokens)
+        self._curve.append((self.ledger.turns, event.items, event.tokens, true_tokens, beta))
+        if gauge.full:
+            self._listing = view.listing = self._list(gauge, event)
+            self._c2.listing(view)
+            self._beyond.listing(view)
+
+    def _list(self, gauge: Gauge, event: Event) -> Listing:
+        held: dict[str, list[Claim]] = {}
+        for claims in self._served(event.served, ""):
+            for claim in claims:
+                if claim.open_at(gauge.at):
+                    held.setdefault(claim.unit, []).append(claim)
+        return Listing(self.ledger.turns, held)
+
+    def _audit(self, audit: Audit, event: Event, view: View) -> None:
+        numbers = event.served if event.versions is None else event.versions
+        view.versions = [self._items[number] for number in numbers]
+        view.recovered = self._served(event.recovered or (), audit.tenant)
+        if event.versions is None:
+            self._reads.queries += 1
+            self._reads.served_tokens += event.tokens
+        for check in (self._c4, self._c5, self._beyond):
+            check.audit(view)
+
+    # ------------------------------------------------------------ the end
+
+    def twin(self, script: Script, spec: TwinSpec, a_read: Standing, b_read: Standing) -> None:
+        """Take in one pair of twins: how its units stood in this run, and in the other."""
+        until = next(i for i, step in enumerate(script.steps) if step.id == spec.until)
+        turns = sum(isinstance(step, Turn) for step in script.steps[:until])
+        self.c6.twin(spec, a_read, b_read, turns, until)
+
+    def finish(self) -> Scored:
+        """The verdicts; call once, after the last event and twin."""
+        self._c4.finish()
+        violations = [violation for sheet in self._sheets for violation in sheet.violations]
+        violations.sort(key=lambda violation: (violation.step, violation.name, violation.unit))
+        return Scored(violations, self._outcome())
+
+    def _outcome(self) -> Outcome:
+        reads = self._reads
+        return Outcome(
+            turns=self.ledger.turns,
+            steps=self._steps,
+            failed=self._failed,
+            answers=dict(sorted(reads.verdicts.items())),
+            verdicts={sheet.condition: sheet.verdict() for sheet in self._sheets},
+            recall=_share(reads.right, reads.due),
+            evidence_recall=_share(reads.evident, reads.due),
+            recall_at={str(k): reads.evident_at[k] / reads.due for k in CUT_OFFS if reads.due},
+            exposed=reads.exposed,
+            inferable=self._c3.inferable,
+            staleness_by_lag=dict(sorted(reads.stale_by_lag.items(), key=lambda row: int(row[0]))),
+            missed_by_hop={str(hop): row for hop, row in sorted(self._c3.missed_by_hop.items())},
+            served_tokens_mean=_share(reads.served_tokens, reads.queries),
+            served_tokens_total=reads.served_tokens,
+            ingested_tokens=self._ingested,
+            footprint=self._curve,
+            footprint_ratio=metrics.footprint_ratio(self._curve),
+            growth_exponent=metrics.growth_exponent(self._curve),
+        )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def score(
+    script: Script,
+    events: Iterable[Event],
+    *,
+    capabilities: list[str],
+    reader: Reader,
+    twins: Iterable[tuple[TwinSpec, Standing, Standing]] = (),
+) -> Scored:
+    """Score a whole history.
+
+    Args:
+        script: with its truth.
+        events: the outcomes, in order.
+        capabilities: of the memory, as the history names them.
+        reader: turns what was served into answers.
+        twins: for each pair, how it stood in this run and in its twin.
+    """
+    scorer = Scorer(script.header, capabilities, reader)
+    for step, event in _joined(script, events):
+        scorer.observe(step, event)
+    for spec, a_read, b_read in twins:
+        scorer.twin(script, spec, a_read, b_read)
+    return scorer.finish()
+
+
+def _joined(script: Script, events: Iterable[Event]) -> Iterator[tuple[Step, Event]]:
+    for event in events:
+        yield script.steps[event.i], event

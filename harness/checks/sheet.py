@@ -1,0 +1,116 @@
+"""Counting: how often a condition was put to the test, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from steeltrap.harness.checks.judge import Finding
+from steeltrap.harness.checks.ledger import Ledger
+from steeltrap.harness.history import Event
+from steeltrap.harness.memory import Item
+from steeltrap.harness.readers import Catalogue, Claim
+from steeltrap.harness.script import Step
+from steeltrap.harness.verdict import NAMES, ConditionVerdict, Tally, Violation, judge
+
+__all__ = ["Listing", "Sheet", "View"]
+
+
+@dataclass(slots=True)
+class Listing:
+    """What the last full gauge listed: open claims by unit."""
+
+    turns: int
+    held: dict[str, list[Claim]]
+
+
+@dataclass(slots=True)
+class View:
+    """Everything that a check may look at, at one step."""
+
+    i: int
+    step: Step
+    event: Event
+    ledger: Ledger
+    catalogue: Catalogue
+    capabilities: list[str]
+    served: list[tuple[Claim, ...]] = field(default_factory=list)
+    """The claims of each item served, in order."""
+    finding: Finding | None = None
+    exposed: list[str] = field(default_factory=list)
+    """Values of the unit that no longer hold and were served unmarked."""
+    listing: Listing | None = None
+    """The latest full listing."""
+    versions: list[Item] = field(default_factory=list)
+    """audit: the history given."""
+    recovered: list[tuple[Claim, ...]] = field(default_factory=list)
+    group_right: dict[str, bool] = field(default_factory=dict)
+    """Units asked in the same group so far, and whether they were answered right."""
+
+    def violation(
+        self, name: str, condition: str, unit: str, expected: str, observed: str,
+        witness: Iterable[str] = (),
+    ) -> Violation:  # fmt: skip
+        """A violation that this step shows."""
+        began = self.ledger.account(unit).began if unit else ""
+        turns = dict.fromkeys(turn for turn in (*witness, began) if turn)
+        return Violation(
+            name, condition, self.i, began, unit, expected, observed, tuple(turns),
+            self.step.family, getattr(self.step, "hop", 0), getattr(self.step, "lag", None),
+        )  # fmt: skip
+
+
+class Sheet:
+    """The tallies of one condition.
+
+    Args:
+        condition: C1 to C6, or `beyond`.
+    """
+
+    def __init__(self, condition: str) -> None:
+        self.condition = condition
+        self.violations: list[Violation] = []
+        self._names = {name: Tally() for name in NAMES[condition]}
+        self._points = 0
+        self._violated = 0
+        self._first_turn: int | None = None
+
+    def test(self, names: Iterable[str], turns: int, *found: Violation) -> None:
+        """One point at which the condition was put to the test.
+
+        Args:
+            names: what could have shown here.
+            turns: turns taken in so far.
+            found: what did show.
+        """
+        self._points += 1
+        for name in names:
+            self._names[name].opportunities += 1
+        if found:
+            self._violated += 1
+            if self._first_turn is None:
+                self._first_turn = turns
+        for violation in found:
+            self._names[violation.name].violations += 1
+            self.violations.append(violation)
+
+    def block(self, name: str, why: str) -> None:
+        """Say that a violation could not be observed."""
+        self._names[name].blocked = why
+
+    def tally(self, name: str) -> Tally:
+        """The tally of one name."""
+        return self._names[name]
+
+    def verdict(self) -> ConditionVerdict:
+        """The verdict that the tallies give."""
+        blocked = dict.fromkeys(t.blocked for t in self._names.values() if t.blocked)
+        return ConditionVerdict(
+            self.condition,
+            judge(self._points, self._violated, self._names),
+            self._points,
+            self._violated,
+            self._names,
+            self._first_turn,
+            "; ".join(blocked) if blocked else "" if self._points else "no opportunity",
+        )

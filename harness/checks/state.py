@@ -1,0 +1,264 @@
+"""C2, C4 and C5: what the state preserves and how it is bounded.
+
+C2 (transition soundness): no transition leaves a superseded value current, or breaks a policy.
+C4 (provenance preservation): forgetting and revision preserve the chain of every unit.
+C5 (bounded active state): the active footprint stays below beta(n), by relevance and not by
+age, and what is archived can be had back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+
+from steeltrap.harness import values
+from steeltrap.harness.checks.ledger import Account, Doubt
+from steeltrap.harness.checks.sheet import Sheet, View
+from steeltrap.harness.memory import Item
+from steeltrap.harness.script import Audit, Gauge, Past, Probe, tenant_of
+from steeltrap.harness.verdict import Violation
+
+__all__ = ["BoundedState", "Provenance", "TransitionSoundness"]
+
+
+class TransitionSoundness:
+    """C2, at every listed state and after every fault."""
+
+    def __init__(self, capabilities: list[str]) -> None:
+        self.sheet = Sheet("C2")
+        if "list" not in capabilities:
+            for name in ("superseded-active", "policy-breach"):
+                self.sheet.block(name, "the state cannot be listed")
+
+    def listing(self, view: View) -> None:
+        """Look for values in the listed state that must not be held for true."""
+        assert view.listing is not None
+        for account in view.ledger.accounts.values():
+            if account.erased or account.unsure:
+                continue
+            held = [c.value for c in view.listing.held.get(account.unit, ()) if c.value]
+            if account.outdated and not account.hop:
+                roles = ("superseded", "retracted")
+                self._look(view, account, "superseded-active", held, roles)
+            if account.rumoured:
+                self._look(view, account, "policy-breach", held, ("rumoured",))
+
+    def _look(
+        self, view: View, account: Account, name: str, held: list[str], roles: tuple[str, ...]
+    ) -> None:
+        wrong = [value for value in held if account.role(value) in roles]
+        found = []
+        if wrong:
+            wanted = values.display(account.value) if account.value else "nothing is set"
+            shown = ", ".join(values.display(value) for value in wrong)
+            found = [view.violation(name, "C2", account.unit, wanted, f"listed: {shown}")]
+        self.sheet.test((name,), view.ledger.turns, *found)
+
+    def probe(self, view: View) -> None:
+        """After a turn that failed: is it there whole, not at all, or by half?"""
+        probe = view.step
+        assert isinstance(probe, Probe)
+        for doubt in view.ledger.doubts:
+            if probe.unit in doubt.after and probe.unit not in doubt.seen and view.finding:
+                self._resolve(view, doubt, probe.unit)
+
+    def _resolve(self, view: View, doubt: Doubt, unit: str) -> None:
+        assert view.finding is not None
+        value = view.finding.answer.value
+        if view.ledger.account(unit).began != doubt.turn:
+            return
+        if value == doubt.after[unit]:
+            doubt.seen[unit] = "after"
+        elif value == doubt.before[unit]:
+            doubt.seen[unit] = "before"
+        if len(doubt.after) > 1 and len(doubt.seen) == len(doubt.after):
+            torn = len(set(doubt.seen.values())) > 1
+            seen = ", ".join(f"{u.split('/', 1)[1]}: {s}" for u, s in doubt.seen.items())
+            found = [view.violation("half-applied", "C2", unit, "all of the turn or nothing", seen)] if torn else []  # fmt: skip
+            self.sheet.test(("half-applied",), view.ledger.turns, *found)
+
+
+class Provenance:
+    """C4, at the audit of every unit.
+
+    What a memory never took in is no loss of provenance (C1 has counted it), so only entries are
+    asked for that it has answered right while they were current.
+    """
+
+    NAMES = ("lost-history", "lost-source", "wrong-order", "invented-source")
+
+    def __init__(self, capabilities: list[str]) -> None:
+        self.sheet = Sheet("C4")
+        self._ordered = "history" in capabilities
+        if not self._ordered:
+            self.sheet.block("wrong-order", "there is no history to look up")
+        self._sourced = False
+
+    def audit(self, view: View) -> None:
+        """Compare the history given with the true one."""
+        audit = view.step
+        assert isinstance(audit, Audit)
+        account = view.ledger.account(audit.unit)
+        if account.erased or account.unsure or not audit.history:
+            return
+        given = self._given(view, audit)
+        due = [p for p in audit.history if p.value is not None and p.source in account.shown]
+        if not due and not given:
+            return
+        names = {"lost-history": self._lost(due, given)}
+        if self._ordered:
+            names["wrong-order"] = self._disorder(audit.history, given)
+        if any(item.sources is not None for item, _ in given):
+            self._sourced = True
+            names |= self._sources(view, audit, given)
+        found = [
+            view.violation(name, "C4", audit.unit, _chain(due), problem)
+            for name, problem in names.items()
+            if problem
+        ]
+        self.sheet.test(names, view.ledger.turns, *found)
+
+    def _given(self, view: View, audit: Audit) -> list[tuple[Item, str]]:
+        """The entries given that speak of the unit, each with its value."""
+        given = []
+        for item in view.versions:
+            for claim in view.catalogue.claims(item, audit.tenant):
+                if claim.unit == audit.unit and claim.value and claim.meaning in ("states", "past"):
+                    given.append((item, claim.value))
+                    break
+        return given
+
+    def _lost(self, due: list[Past], given: list[tuple[Item, str]]) -> str:
+        """Values that are there no more, each as often as it held."""
+        need = Counter(p.value for p in due if p.value)
+        have = Counter(value for _, value in given)
+        missing = need - have if self._ordered else [value for value in need if value not in have]
+        return "".join(f"lost {values.display(value)}; " for value in missing).removesuffix("; ")
+
+    def _disorder(self, history: list[Past], given: list[tuple[Item, str]]) -> str:
+        """Whether the entries given stand in another order than they held."""
+        order = [value for value, _ in groupby(value for _, value in given)]
+        true = [p.value for p in history if p.value is not None]
+        rest = iter(true)
+        if all(value in rest for value in order if value in true):
+            return ""
+        if not Counter(order) - Counter(true):
+            return "order " + ", ".join(values.display(value) for value in order)
+        return ""
+
+    def _sources(self, view: View, audit: Audit, given: list[tuple[Item, str]]) -> dict[str, str]:
+        """Entries without the turn that wrote them, and turns that never said so."""
+        lost, invented = [], []
+        left = [p for p in audit.history if p.value is not None]
+        for item, value in given:
+            match = next((p for p in left if p.value == value), None)
+            if match is None:
+                continue
+            left.remove(match)
+            sources = item.sources or ()
+            if match.source not in sources:
+                lost.append(value)
+            allowed = (match.source, *match.also)
+            if any(
+                s not in allowed and not view.catalogue.speaks_of(s, audit.unit, value)
+                for s in sources
+            ):
+                invented.append(value)
+        return {
+            "lost-source": ", ".join(f"no source for {values.display(v)}" for v in lost),
+            "invented-source": ", ".join(f"wrong source for {values.display(v)}" for v in invented),
+        }
+
+    def finish(self) -> None:
+        """Say what could not be seen."""
+        if not self._sourced:
+            for name in ("lost-source", "invented-source"):
+                self.sheet.block(name, "no sources are given")
+
+
+def _chain(due: list[Past]) -> str:
+    return " -> ".join(values.display(p.value) for p in due if p.value)
+
+
+class BoundedState:
+    """C5, at every gauge, at audits, and wherever a vital unit is asked for."""
+
+    def __init__(self, capabilities: list[str]) -> None:
+        self.sheet = Sheet("C5")
+        self._lists = "list" in capabilities
+        self._recovers = "recover" in capabilities
+        if not self._lists:
+            self.sheet.block("over-bound", "the state cannot be listed")
+            if not self._recovers:
+                self.sheet.block("unrecoverable", "the state can be neither listed nor recovered")
+
+    def gauge(self, view: View) -> None:
+        """Hold the active tokens against beta(n)."""
+        gauge = view.step
+        assert isinstance(gauge, Gauge)
+        if not self._lists:
+            return
+        units, true_tokens = gauge.footprint
+        beta = view.ledger.header.beta(true_tokens)
+        found = []
+        if view.event.tokens > beta:
+            found = [Violation(
+                "over-bound", "C5", view.i, "", "",
+                f"at most {beta:g} tokens ({units} live units of {true_tokens})",
+                f"{view.event.tokens} tokens in {view.event.items} items",
+            )]  # fmt: skip
+        self.sheet.test(("over-bound",), view.ledger.turns, *found)
+
+    def probe(self, view: View) -> None:
+        """A vital unit that was there must not be gone while a trivial one stays."""
+        finding = view.finding
+        if finding is None or finding.probe.ask != "current" or finding.verdict == "unknown":
+            return
+        probe = finding.probe
+        assert probe.unit is not None and probe.expect is not None
+        account = view.ledger.account(probe.unit)
+        if account.importance != "vital" or probe.expect.state != "set":
+            return
+        if account.began not in account.shown or (self._lists and not _fresh(view)):
+            return
+        found = []
+        if finding.verdict == "missing" and not self._listed(view, probe.unit):
+            stays = self._trivial_that_stays(view, tenant_of(probe.unit))
+            if stays:
+                found = [view.violation("inverted-retention", "C5", probe.unit, values.display(probe.expect.value or ""), f"gone, while {stays} stays")]  # fmt: skip
+        self.sheet.test(("inverted-retention",), view.ledger.turns, *found)
+
+    def _listed(self, view: View, unit: str) -> bool:
+        return view.listing is not None and unit in view.listing.held
+
+    def _trivial_that_stays(self, view: View, tenant: str) -> str:
+        for account in view.ledger.accounts.values():
+            if account.importance == "trivial" and account.state == "set" and tenant_of(account.unit) == tenant:  # fmt: skip
+                there = self._listed(view, account.unit) if self._lists else account.last_verdict == "correct"  # fmt: skip
+                if there:
+                    return account.unit.split("/", 1)[1]
+        return ""
+
+    def audit(self, view: View) -> None:
+        """A live unit that was there must be active, or be had back by explicit look-up."""
+        audit = view.step
+        assert isinstance(audit, Audit)
+        account = view.ledger.account(audit.unit)
+        if not audit.live or account.unsure or account.began not in account.shown:
+            return
+        if not self._lists and not self._recovers:
+            return
+        attenuated = not self._listed(view, audit.unit) and account.last_verdict == "missing"
+        found = []
+        if attenuated and not self._recovered(view, account):
+            found = [view.violation("unrecoverable", "C5", audit.unit, values.display(account.value or ""), "neither active nor recovered")]  # fmt: skip
+        self.sheet.test(("unrecoverable",), view.ledger.turns, *found)
+
+    def _recovered(self, view: View, account: Account) -> bool:
+        claims = [claim for item in view.recovered for claim in item]
+        return any(c.unit == account.unit and c.value == account.value for c in claims)
+
+
+def _fresh(view: View) -> bool:
+    """Whether the latest listing shows the present state."""
+    return view.listing is not None and view.listing.turns == view.ledger.turns

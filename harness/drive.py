@@ -1,0 +1,287 @@
+"""Drives a memory through a script and records what happens.
+
+Every step is written as `invoke` before it is tried and with its outcome afterwards, flushed
+each time. A run that was killed is taken up by doing the recorded steps over without recording
+them (the memory is rebuilt, its clock is simulated, so it comes to the same state) and going on
+from there. The clock is the script's; wall time is measured around the adapter's calls alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from steeltrap.harness.history import (
+    Event,
+    HistoryError,
+    HistoryHeader,
+    HistoryWriter,
+    Salience,
+    read_header,
+    read_marked,
+)
+from steeltrap.harness.memory import (
+    Erases,
+    Forks,
+    Lists,
+    Maintains,
+    Memory,
+    MemoryFault,
+    Query,
+    Recalls,
+    Recovers,
+    Salient,
+    Subject,
+    Utterance,
+    capabilities,
+)
+from steeltrap.harness.replies import Items
+from steeltrap.harness.script import (
+    Audit,
+    Erasure,
+    Gauge,
+    Pause,
+    Probe,
+    Script,
+    Step,
+    Turn,
+    field_of,
+    tenant_of,
+    topic_of,
+)
+
+__all__ = ["Driver", "drive", "subject"]
+
+OnEvent = Callable[[Step, Event], None]
+
+
+def subject(unit: str, text: str = "") -> Subject:
+    """A unit as adapters are asked for it by name."""
+    return Subject(tenant_of(unit), topic_of(unit), field_of(unit), text)
+
+
+def drive(
+    memory: Memory, script: Script, history: Path, *, limit: int, on_event: OnEvent | None = None
+) -> None:
+    """Run an opened memory through a script, recording into `history`.
+
+    Args:
+        memory: opened and empty; it is not closed here.
+        script: with its truth, which the memory does not see.
+        history: written anew, or continued where it holds the beginning of this run.
+        limit: items that a query may be served.
+        on_event: called with every step and its outcome, those already recorded included.
+
+    Raises:
+        HistoryError: `history` belongs to another script, system or budget.
+    """
+    header = HistoryHeader(
+        script_sha256=script.sha256(), capabilities=capabilities(memory), limit=limit
+    )
+    recorded, end = _recorded(history, header)
+    driver = Driver(memory, limit)
+    for step, event in zip(script.steps, recorded, strict=False):
+        driver.again(step, event)
+        if on_event:
+            on_event(step, event)
+    with history.open("r+b" if end else "wb") as stream:
+        stream.truncate(end)
+        stream.seek(end)
+        writer = HistoryWriter(stream)
+        if not end:
+            writer.header(header)
+        for i, step in islice(enumerate(script.steps), len(recorded), None):
+            writer.invoke(i)
+            event = driver.do(i, step)
+            writer.outcome(event)
+            if on_event:
+                on_event(step, event)
+
+
+def _recorded(history: Path, header: HistoryHeader) -> tuple[list[Event], int]:
+    """What an earlier attempt has recorded, and the length in bytes of that part of the file."""
+    if not history.exists() or b"\n" not in history.read_bytes()[:4096]:
+        return [], 0
+    found = read_header(history)
+    if found != header:
+        raise HistoryError(
+            f"{history}: recorded for another script, budget or set of capabilities;"
+            " use another run folder, or fresh=true to run anew"
+        )
+    with history.open("rb") as stream:
+        end = len(stream.readline())
+    events = []
+    for event, position in read_marked(history, torn="stop"):
+        events.append(event)
+        end = position
+    return events, end
+
+
+class Driver:
+    """Does steps on one memory.
+
+    Args:
+        memory: opened.
+        limit: items that a query may be served.
+    """
+
+    def __init__(self, memory: Memory, limit: int) -> None:
+        self._memory = memory
+        self._limit = limit
+        self._items = Items()
+        self._tenants: dict[str, None] = {}
+        self._settled = True
+        self._fork: tuple[str, Memory] | None = None
+        self._ms = 0.0
+
+    def again(self, step: Step, recorded: Event) -> None:
+        """Do a recorded step over, for its effect on the memory; the record stands as it is."""
+        items, self._items = self._items, Items()
+        self.do(recorded.i, step)
+        self._items = items
+        self._items.extend(recorded.new)
+
+    def do(self, i: int, step: Step) -> Event:
+        """Do one step and say what became of it."""
+        event = Event(i=i, type="ok")
+        self._ms = 0.0
+        try:
+            match step:
+                case Turn():
+                    self._ingest(step)
+                case Probe():
+                    self._ask(step, event)
+                case Gauge():
+                    self._gauge(step, event)
+                case Audit():
+                    self._audit(step, event)
+                case Pause():
+                    self._maintain(step)
+                case Erasure():
+                    self._erase(step)
+        except MemoryFault as fault:
+            event = Event(i=i, type="fail", via=event.via, error=_words(fault))
+        except Exception as fault:
+            event = Event(i=i, type="info", via=event.via, error=_words(fault))
+        event.ms = round(self._ms, 4)
+        return event
+
+    # ------------------------------------------------------------ the kinds of step
+
+    def _ingest(self, turn: Turn) -> None:
+        self._tenants.setdefault(turn.tenant)
+        self._changed()
+        self._timed(
+            self._memory.ingest,
+            Utterance(turn.id, turn.at, turn.tenant, turn.session, turn.role, turn.text),
+        )
+
+    def _ask(self, probe: Probe, event: Event) -> None:
+        self._settle()
+        asked = self._copy(probe, event)
+        query = Query(probe.id, probe.at, probe.tenant, probe.text, self._limit)
+        watched = self._watched(probe) if event.via == "in-script" else []
+        before = [self._salience(unit) for unit in watched]
+        reply = self._timed(asked.retrieve, query)
+        self._serve(event, reply, "retrieve")
+        event.salience = [
+            Salience(unit, old, self._salience(unit))
+            for unit, old in zip(watched, before, strict=True)
+        ]
+
+    def _copy(self, probe: Probe, event: Event) -> Memory:
+        """The memory to be asked: a copy where one can be had and the question may not count."""
+        if probe.observe == "in-script" or not isinstance(self._memory, Forks):
+            event.via = "in-script"
+            self._fork = None
+            return self._memory
+        event.via = "fork"
+        if self._fork is None or self._fork[0] != probe.group:
+            self._fork = (probe.group, self._memory.fork())
+        return self._fork[1]
+
+    def _watched(self, probe: Probe) -> list[str]:
+        if not isinstance(self._memory, Salient) or probe.ask != "current":
+            return []
+        return [unit for unit in (probe.unit, probe.control) if unit is not None]
+
+    def _salience(self, unit: str) -> float | None:
+        assert isinstance(self._memory, Salient)
+        return self._memory.salience(subject(unit))
+
+    def _gauge(self, gauge: Gauge, event: Event) -> None:
+        self._settle()
+        if not isinstance(self._memory, Lists):
+            return
+        event.via = "listing"
+        listed: list[int] = []
+        for tenant in self._tenants:
+            reply = self._timed(self._memory.active, tenant)
+            numbers, _, new = self._items.intern(reply, "active")
+            listed += numbers
+            event.new += new
+        event.items = len(listed)
+        event.tokens = sum(self._items.tokens[number] for number in listed)
+        if gauge.full:
+            event.served = listed
+
+    def _audit(self, audit: Audit, event: Event) -> None:
+        self._settle()
+        memory = self._memory
+        about = subject(audit.unit, audit.text)
+        if isinstance(memory, Recalls):
+            event.versions, _, new = self._items.intern(
+                self._timed(memory.history, about), "history"
+            )
+            event.new += new
+        else:
+            event.via = "in-script"
+            query = Query(audit.id, audit.at, audit.tenant, audit.text, self._limit)
+            self._serve(event, self._timed(memory.retrieve, query), "retrieve")
+        if isinstance(memory, Recovers):
+            reply = self._timed(memory.recover, about)
+            event.recovered, _, new = self._items.intern(reply, "recover")
+            event.new += new
+
+    def _maintain(self, pause: Pause) -> None:
+        self._settle()
+        if isinstance(self._memory, Maintains):
+            self._changed()
+            self._timed(self._memory.maintain, pause.at)
+
+    def _erase(self, step: Erasure) -> None:
+        self._settle()
+        if not isinstance(self._memory, Erases):
+            raise MemoryFault("this memory cannot erase")
+        self._changed()
+        self._timed(self._memory.erase, step.tenant, subject(step.unit) if step.unit else None)
+
+    # ------------------------------------------------------------ helpers
+
+    def _serve(self, event: Event, reply: Any, call: str) -> None:
+        event.served, event.scores, new = self._items.intern(reply, call)
+        event.new += new
+        event.tokens = sum(self._items.tokens[number] for number in event.served)
+
+    def _settle(self) -> None:
+        if not self._settled:
+            self._timed(self._memory.settle)
+            self._settled = True
+
+    def _changed(self) -> None:
+        self._settled = False
+        self._fork = None
+
+    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        start = perf_counter()
+        try:
+            return call(*arguments)
+        finally:
+            self._ms += (perf_counter() - start) * 1000
+
+
+def _words(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {fault}"[:500]

@@ -1,0 +1,72 @@
+"""Figures over a run: percentiles of wall time, the footprint's ratio and its growth exponent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from steeltrap.harness.history import Event
+from steeltrap.harness.record import Percentiles, Timing
+from steeltrap.harness.script import Audit, Erasure, Gauge, Pause, Probe, Step, Turn
+
+__all__ = ["footprint_ratio", "growth_exponent", "percentile", "timing"]
+
+Curve = Sequence[tuple[int, int, int, int, float]]
+_PHASE: dict[type[Step], str] = {
+    Turn: "ingest",
+    Probe: "retrieve",
+    Pause: "maintain",
+    Gauge: "list",
+    Audit: "audit",
+    Erasure: "erase",
+}
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """A percentile by linear interpolation.
+
+    Args:
+        ordered: values in rising order, at least one.
+        share: 0 to 1.
+    """
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def timing(pairs: Iterable[tuple[Step, Event]]) -> Timing:
+    """Wall time of the adapter's own work by phase, over the steps that were done."""
+    by_phase: dict[str, list[float]] = {}
+    for step, event in pairs:
+        if event.type == "ok":
+            by_phase.setdefault(_PHASE[type(step)], []).append(event.ms)
+    return Timing(phases={phase: _percentiles(ms) for phase, ms in sorted(by_phase.items())})
+
+
+def _percentiles(ms: list[float]) -> Percentiles:
+    ms.sort()
+    p50, p95, p99 = (round(percentile(ms, share), 4) for share in (0.5, 0.95, 0.99))
+    return Percentiles(len(ms), p50, p95, p99, round(sum(ms), 3))
+
+
+def footprint_ratio(curve: Curve) -> float | None:
+    """Active over true tokens, mean over the gauges at which anything was true."""
+    ratios = [active / true for _, _, active, true, _ in curve if true]
+    return sum(ratios) / len(ratios) if ratios else None
+
+
+def growth_exponent(curve: Curve) -> float | None:
+    """Slope of log(active tokens) over log(turns) by least squares; None below three gauges.
+
+    1 means that the footprint grows with every turn, 0 that it does not grow.
+    """
+    points = [(math.log(turn), math.log(active)) for turn, _, active, _, _ in curve if active > 0]
+    if len(points) < 3:
+        return None
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    if spread == 0:
+        return None
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
