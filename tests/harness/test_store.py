@@ -96,7 +96,8 @@ def test_same_question_finds_the_same_cell(tmp_path: Path) -> None:
 def test_cell_holds_its_spec_and_script(tmp_path: Path) -> None:
     """Before anything runs, spec and script are on disk, and are read back as they were."""
     cell = open_cell(tmp_path, spec(), script())
-    assert msgspec.json.encode(spec()) == msgspec.json.encode(read_cell(cell.folder).spec)
+    read = read_cell(cell.folder).spec
+    assert msgspec.json.decode(msgspec.json.encode(spec())) == msgspec.to_builtins(read)
     assert script().sha256() == Script.read(cell.script).sha256()
 
 
