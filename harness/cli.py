@@ -23,7 +23,7 @@ _RUN_HELP: Final = """\
 Runs memories through scripts and prints, for each, how often it broke the six conditions.
 
 Settings are written KEY=VALUE, in the grammar of Hydra. Several values sweep:
-  steeltrap run system=flat,vector,ideal script=adversarial seed=range(0,5) -m
+  steeltrap run system=flat,vector,ideal script=adversarial 'seed=range(0,5)' -m
 
 what is run
   system=NAME           a memory: `steeltrap systems` lists them; several by commas

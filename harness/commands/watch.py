@@ -44,7 +44,7 @@ class Watch:
         if self._console.is_terminal:
             self._bar = _bar(self._console)
             self._task = self._bar.add_task(
-                self._title, total=len(self._script.steps), speed="", violations=0
+                self._title, total=len(self._script.steps), speed="0", violations=0
             )
             self._bar.start()
         return self

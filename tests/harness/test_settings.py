@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import pytest
+from omegaconf import OmegaConf
+
+from steeltrap.adapters.flat import Flat
+from steeltrap.harness.settings import SettingsError, cells, options
+from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.render import Surface
+
+
+def swept(*asked: str) -> list[tuple[str, str, int]]:
+    return [(c.system, c.config.script.name, c.config.seed) for c in cells(asked)]
+
+
+def test_one_cell_without_sweeps() -> None:
+    """With nothing asked there is one cell, made of the defaults."""
+    assert [("flat", "adversarial", 0)] == swept()
+
+
+def test_sweeps_run_every_combination_the_last_key_fastest() -> None:
+    """Several values of several keys give their product, in the order written."""
+    assert [
+        ("vector", "flip-flop", 0),
+        ("vector", "flip-flop", 1),
+        ("flat", "flip-flop", 0),
+        ("flat", "flip-flop", 1),
+    ] == swept("system=vector,flat", "script=flip-flop", "seed=range(0,2)")
+
+
+def test_an_experiment_sweeps_and_yields_to_what_was_asked() -> None:
+    """What is asked for replaces the axis of the experiment that has the same key."""
+    systems = ["flat", "flat-window", "vector", "ideal"]
+    assert [(s, "adversarial", n) for s in systems for n in range(3)] == swept("experiment=main")
+    assert [("bm25", "adversarial", 7)] == swept("experiment=main", "system=bm25", "seed=7")
+    assert [("ideal", "figure-1", 0)] == swept("experiment=figure-1", "system=ideal")
+
+
+def test_a_system_is_named_with_what_was_set_differently() -> None:
+    """Two settings of one system are two systems in every table."""
+    asked = ("system=flat-window", "system.window_turns=5,20")
+    assert ["flat-window window_turns=5", "flat-window window_turns=20"] == [
+        cell.system for cell in cells(asked)
+    ]
+
+
+def test_settings_reach_the_adapter() -> None:
+    """The memory is made anew each time, with the settings of its cell."""
+    (cell,) = cells(["system=flat-window", "system.window_turns=5"])
+    first, second = cell.memory(), cell.memory()
+    assert isinstance(first, Flat)
+    assert first is not second
+    spec = cell.spec(compose(ScriptSettings(name="flip-flop", turns=5), 0), first)
+    assert 5 == spec.settings["window_turns"]
+    assert not {"name", "packages"} & set(spec.settings)
+
+
+def test_the_embedder_is_named_where_one_plays_a_part() -> None:
+    """Name and version of the embedder are part of a spec, for systems that embed."""
+    specs = {}
+    for cell in cells(["system=bm25,vector", "script=flip-flop", "script.turns=5"]):
+        specs[cell.system] = cell.spec(cell.script(), cell.memory())
+    assert "" == specs["bm25"].embedder
+    assert specs["vector"].embedder.startswith("wordllama")
+    assert "wordllama" in specs["vector"].packages
+
+
+def test_every_family_is_a_script_of_its_own() -> None:
+    """Each family can be run alone under its name, and has every setting of the mixed script."""
+    assert {*FAMILIES, "adversarial", "figure-1", "file", "locomo"} == set(options("script"))
+    (mixed,) = cells([])
+    for family in FAMILIES:
+        (alone,) = cells([f"script={family}", "script.turns=30"])
+        assert {family: 1.0} == alone.config.script.families
+        assert set(mixed.config.script) == set(alone.config.script)
+
+
+def test_the_mixed_script_names_every_family_and_default() -> None:
+    """`configs/script/adversarial.yaml` shows what the code does when nothing is set."""
+    (cell,) = cells([])
+    shown = OmegaConf.to_container(cell.config.script)
+    code = ScriptSettings(
+        name="adversarial",
+        families=dict.fromkeys(FAMILIES, 1.0),
+        surface={k: float(v) for k, v in dataclasses.asdict(Surface()).items()},
+    )
+    assert code == msgspec.convert(shown, ScriptSettings, strict=False)
+
+
+def test_dials_turn_the_script() -> None:
+    """A weight and a dial of language change the script, and the same settings repeat it."""
+    asked = ["script.turns=40", "script.families.injection=0", "script.surface.paraphrase=0"]
+    scripts = [cell.script() for _ in range(2) for cell in cells(asked)]
+    assert scripts[0].sha256() == scripts[1].sha256()
+    assert "injection" not in {step.family for step in scripts[0].steps}
+    (plain,) = cells(["script.turns=40"])
+    assert plain.script().sha256() != scripts[0].sha256()
+
+
+def test_a_conversation_is_chosen_by_its_seed(data: Path) -> None:
+    """Public data has one script a conversation; a seed beyond them is refused."""
+    asked = ["script=locomo", f"script.path={data / 'locomo' / 'locomo10.json.gz'}"]
+    first, second = (cell.script() for cell in cells([*asked, "seed=0,1"]))
+    assert first.header.tenants != second.header.tenants
+    (beyond,) = cells([*asked, "seed=10"])
+    with pytest.raises(SettingsError, match="this data has 10 scripts, 0 to 9"):
+        beyond.script()
+
+
+def test_a_wrong_file_can_be_taken_on_purpose(tmp_path: Path) -> None:
+    """A file that is not the known one is refused with the setting that takes it."""
+    path = tmp_path / "other.json"
+    path.write_text("[]")
+    (cell,) = cells(["script=locomo", f"script.path={path}"])
+    with pytest.raises(SettingsError, match=r"script\.check=false"):
+        cell.script()
+    (cell,) = cells(["script=locomo", f"script.path={path}", "script.check=false"])
+    with pytest.raises(SettingsError, match="this data has 0 scripts"):
+        cell.script()
