@@ -172,7 +172,7 @@ def _file(word: str) -> Path:
 
 
 def _validate(asked: argparse.Namespace, out: Console) -> int:
-    from steeltrap.harness import validate
+    from steeltrap.harness.commands import validate
 
     seeds = asked.seeds or (50 if asked.full else 3)
     return 0 if validate.run(seeds=seeds, console=out) else 1

@@ -34,6 +34,7 @@ from steeltrap.harness.memory import (
     Recalls,
     Recovers,
     Salient,
+    Sized,
     Subject,
     Utterance,
     capabilities,
@@ -103,7 +104,7 @@ def drive(
 
 def _recorded(history: Path, header: HistoryHeader) -> tuple[list[Event], int]:
     """What an earlier attempt has recorded, and the length in bytes of that part of the file."""
-    if not history.exists() or b"\n" not in history.read_bytes()[:4096]:
+    if not _begun(history):
         return [], 0
     found = read_header(history)
     if found != header:
@@ -118,6 +119,14 @@ def _recorded(history: Path, header: HistoryHeader) -> tuple[list[Event], int]:
         events.append(event)
         end = position
     return events, end
+
+
+def _begun(history: Path) -> bool:
+    """Whether the first line of a history was written whole."""
+    if not history.exists():
+        return False
+    with history.open("rb") as stream:
+        return stream.readline().endswith(b"\n")
 
 
 class Driver:
@@ -227,6 +236,8 @@ class Driver:
         event.tokens = sum(self._items.tokens[number] for number in listed)
         if gauge.full:
             event.served = listed
+            if isinstance(self._memory, Sized):
+                event.size_bytes = self._memory.size_bytes()
 
     def _audit(self, audit: Audit, event: Event) -> None:
         self._settle()

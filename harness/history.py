@@ -2,8 +2,8 @@
 
 An item is written in full where it is first seen (`new`) and by its number afterwards, so that
 a memory that serves its whole transcript each time does not make the history quadratic.
-Scoring reads a history and its script, never a live system. Only `ms` is wall time, and it is
-left out of everything that is compared (`fingerprint`).
+Scoring reads a history and its script, never a live system. `ms` is wall time, and like
+the size on disk it is left out of everything that is compared (`fingerprint`).
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """in-script probe: the probed unit, then the control."""
     error: str = ""
     """fail and info: the system's words."""
+    size_bytes: int | None = None
+    """full gauge: size on disk, where the system tells; not compared."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -180,6 +182,6 @@ def fingerprint(path: Path) -> str:
     """sha256 of a history without its wall times: equal for equal behaviour."""
     digest = hashlib.sha256(_ENCODER.encode(read_header(path)))
     for event in read_events(path):
-        event.ms = 0.0
+        event.ms, event.size_bytes = 0.0, None
         digest.update(_ENCODER.encode(event))
     return digest.hexdigest()

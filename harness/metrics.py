@@ -36,12 +36,15 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def timing(pairs: Iterable[tuple[Step, Event]]) -> Timing:
-    """Wall time of the adapter's own work by phase, over the steps that were done."""
+    """Wall time of the adapter's own work by phase, over the steps that were done; size on disk."""
     by_phase: dict[str, list[float]] = {}
+    size_bytes = None
     for step, event in pairs:
+        size_bytes = size_bytes if event.size_bytes is None else event.size_bytes
         if event.type == "ok":
             by_phase.setdefault(_PHASE[type(step)], []).append(event.ms)
-    return Timing(phases={phase: _percentiles(ms) for phase, ms in sorted(by_phase.items())})
+    phases = {phase: _percentiles(ms) for phase, ms in sorted(by_phase.items())}
+    return Timing(phases=phases, size_bytes=size_bytes)
 
 
 def _percentiles(ms: list[float]) -> Percentiles:

@@ -36,6 +36,8 @@ class RunSpec(msgspec.Struct, kw_only=True):
     reader: str
     limit: int
     """Items that a query may be served."""
+    twins: int = 1
+    """Pairs of twins that are run beside the script, at most."""
     steeltrap: str
     """Version of this package."""
     packages: dict[str, str] = {}
@@ -59,7 +61,9 @@ class Timing(msgspec.Struct, kw_only=True):
     """Wall times by phase; not compared."""
 
     phases: dict[str, Percentiles]
-    """ingest, retrieve, maintain, list, audit: those that happened."""
+    """ingest, retrieve, maintain, list, audit, erase: those that happened."""
+    size_bytes: int | None = None
+    """On disk at the last full gauge, where the system tells; file formats differ from run to run."""
 
 
 class Evidence(msgspec.Struct, kw_only=True):
@@ -113,7 +117,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Active over true tokens, mean over the gauges; None where the state cannot be listed."""
     growth_exponent: float | None = None
     """Slope of log active tokens against log turns."""
-    size_bytes: int | None = None
     evidence: list[Evidence] = []
     fingerprint: str = ""
     """sha256 of the history without its wall times."""

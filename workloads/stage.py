@@ -121,6 +121,7 @@ class Stage:
         self._changed: dict[str, int] = {}
         self._due: list[tuple[int, int, list[str], int, int, str]] = []
         self._erased: list[str] = []
+        self._decks: dict[str, list[str]] = {}
 
     # ------------------------------------------------------------ choosing what to talk about
 
@@ -133,6 +134,13 @@ class Stage:
     def tenant(self) -> str:
         """The tenant that most families speak for."""
         return self.header.tenants[0]
+
+    def deal(self, deck: str, options: Sequence[str]) -> str:
+        """One of the options, each as often as every other: a deck is shuffled anew when empty."""
+        left = self._decks.setdefault(deck, [])
+        if not left:
+            left += self.dice.shuffled(options)
+        return left.pop()
 
     def new_tenant(self, name: str) -> str:
         """Make a tenant known to the script."""

@@ -9,9 +9,10 @@ earliest one wins:
 3. A superseded value that comes back after the unit was answered right, with no update between,
    is a `resurrection`, and not also a stale read.
 4. Otherwise the value tells: an injected one was obeyed; an old one of a dependent was not
-   propagated; an old one of a unit that was spoken of directly is stale; a value that nobody
-   ever gave a unit came over an edge (a cycle, a wrong rule, an association) if there is one
-   that could have brought it, and is a wrong read if there is none.
+   propagated, and one that its rule does not give was propagated wrongly; an old one of a unit
+   that was spoken of directly is stale, and another unit's is a wrong read; one that nobody
+   ever wrote anywhere came over an edge (a cycle, an association) if there is one that could
+   have brought it, and is a wrong read if there is none.
 """
 
 from __future__ import annotations
@@ -118,12 +119,14 @@ def _name(
         return "ambiguous-read"
     if verdict == "stale":
         return "missed-propagation" if probe.hop else "stale-read"
-    if role or catalogue.owners(offender):
+    if role:
         return "wrong-read"
-    if account.on_cycle and not probe.hop:
-        return "runaway"
     if probe.hop:
         return "wrong-propagation"
+    if catalogue.owners(offender):
+        return "wrong-read"
+    if account.on_cycle:
+        return "runaway"
     return "spurious-propagation" if ledger.nudged(account.unit) else "wrong-read"
 
 

@@ -151,11 +151,12 @@ class Provenance:
         lost, invented = [], []
         left = [p for p in audit.history if p.value is not None]
         for item, value in given:
-            match = next((p for p in left if p.value == value), None)
-            if match is None:
-                continue
-            left.remove(match)
             sources = item.sources or ()
+            same = [p for p in left if p.value == value]
+            if not same:
+                continue
+            match = next((p for p in same if p.source in sources), same[0])
+            left.remove(match)
             if match.source not in sources:
                 lost.append(value)
             allowed = (match.source, *match.also)

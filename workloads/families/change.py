@@ -89,7 +89,8 @@ def out_of_order(stage: Stage) -> Iterator[int]:
 def expiry(stage: Stage) -> Iterator[int]:
     """A value that holds until a stated time; nothing takes its place, or a new value does."""
     slot = stage.slot()
-    until = datetime.fromisoformat(stage.at) + timedelta(hours=stage.dice.between(4, 60))
+    # Later than the longest gap between two turns, so that it lies ahead when it is said.
+    until = datetime.fromisoformat(stage.at) + timedelta(hours=stage.dice.between(64, 120))
     stage.op(
         "expire", slot, stage.fresh(slot), until=until.replace(minute=0).isoformat(timespec="minutes")
     )

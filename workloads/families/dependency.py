@@ -11,13 +11,14 @@ from steeltrap.workloads.world import derive
 
 __all__ = ["dependency_cascade"]
 
+SHAPES = ("chain", "deep", "diamond", "cycle", "offset", "scaled", "same", "review")
 Plan = list[tuple[Slot, Rule, int]]
 """Dependents in order: the unit, its rule, and the place of its source (0 is the root)."""
 
 
 def dependency_cascade(stage: Stage) -> Iterator[int]:
-    """Chain, deep chain, diamond, cycle, or a single edge of any rule; decoys beside them."""
-    shape = stage.dice.pick(("chain", "deep", "diamond", "cycle", "edge", "edge", "review"))
+    """Chain, deep chain, diamond, cycle, or a single edge of each rule; decoys beside them."""
+    shape = stage.deal("cascade", SHAPES)
     root, plan, closing = _plan(stage, shape)
     yield from _tell(stage, root, plan)
     for source, target, rule in closing:
@@ -30,10 +31,11 @@ def dependency_cascade(stage: Stage) -> Iterator[int]:
     for _ in range(stage.dice.between(2, 3)):
         yield stage.dice.between(1, 4)
         stage.revise(root, value=stage.fresh(root, plan))
-    if shape in ("chain", "edge") and plan[0][1].kind != "review":
+    if shape in ("chain", "offset"):
         yield 1
         stage.revise(plan[0][0], value=stage.fresh(plan[0][0], _below(plan)))
         yield stage.dice.between(1, 4)
+        stage.check(plan[0][0])
         stage.revise(root, value=stage.fresh(root, plan))
     yield 2
     stage.check(decoy)
@@ -58,8 +60,8 @@ def _tell(stage: Stage, root: Slot, plan: Plan) -> Iterator[int]:
 
 def _plan(stage: Stage, shape: str) -> tuple[Slot, Plan, list[tuple[Slot, Slot, Rule]]]:
     """A root, its dependents, and the edges that close a diamond or a cycle."""
-    if shape in ("edge", "review"):
-        return *_single(stage, review=shape == "review"), []
+    if shape in ("offset", "scaled", "same", "review"):
+        return *_single(stage, shape), []
     length = {"chain": stage.dice.between(2, 3), "deep": 6, "diamond": 2, "cycle": 2}[shape]
     root = stage.slot(kinds=("date",))
     slots = [root, *(stage.slot(kinds=("date",)) for _ in range(length))]
@@ -91,13 +93,13 @@ def _diamond(
     return root, plan, [(right, bottom, Rule("offset", days=c))]
 
 
-def _single(stage: Stage, *, review: bool) -> tuple[Slot, Plan]:
+def _single(stage: Stage, kind: str) -> tuple[Slot, Plan]:
     """One edge inside one topic, as the domain knows it."""
     pairs: list[tuple[Domain, Link]] = [
         (domain, link)
         for domain in domains()
         for link in domain.links
-        if (link.rule == "review") == review
+        if link.rule == kind
     ]
     domain, link = stage.dice.pick(pairs)
     root = stage.slot(domain=domain, field=domain.field(link.source))

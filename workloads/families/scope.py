@@ -53,7 +53,7 @@ def multi_tenant(stage: Stage) -> Iterator[int]:
 
 def erasure(stage: Stage) -> Iterator[int]:
     """A unit, or a tenant with all it said, is removed for good and asked for again."""
-    if stage.dice.chance(0.5):
+    if stage.deal("erasure", ("tenant", "unit")) == "tenant":
         tenant = stage.new_tenant(f"{stage.dice.pick(OTHER_TENANTS[1:])}-{stage.turns}")
         slots = [stage.slot(tenant=tenant) for _ in range(2)]
         for slot in slots:

@@ -1,0 +1,113 @@
+"""Runs and scores one cell: a system, a script, a seed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from steeltrap.harness.checks import score
+from steeltrap.harness.drive import OnEvent, drive
+from steeltrap.harness.evidence import evidence_rows
+from steeltrap.harness.history import Event, fingerprint, read_events, read_header
+from steeltrap.harness.memory import Memory, Told
+from steeltrap.harness.metrics import timing
+from steeltrap.harness.readers import READERS, Reader
+from steeltrap.harness.record import Record
+from steeltrap.harness.script import Script, Step
+from steeltrap.harness.store import Cell
+from steeltrap.harness.twins import compare, twin_script
+
+__all__ = ["run_cell", "score_cell"]
+
+MakeMemory = Callable[[], Memory]
+
+
+def run_cell(
+    cell: Cell,
+    make_memory: MakeMemory,
+    script: Script,
+    reader: Reader,
+    *,
+    on_event: OnEvent | None = None,
+) -> Record:
+    """Drive a memory through a script and through its twins, score, and finish the cell.
+
+    Args:
+        cell: opened for this script; what it already holds is continued.
+        make_memory: gives a new memory for each run.
+        script: with its truth.
+        reader: turns what was served into answers.
+        on_event: called with every step of the main run and its outcome.
+
+    Raises:
+        HistoryError: the cell holds the history of something else.
+    """
+    limit = cell.spec.limit
+    _drive(make_memory(), script, cell.history, cell.folder / "memory", limit, on_event)
+    cell.twins.mkdir(exist_ok=True)
+    for twin in script.header.twins[: cell.spec.twins]:
+        other = twin_script(script, twin)
+        history = _twin_history(cell, twin.name)
+        _drive(make_memory(), other, history, cell.twins / "memory", limit, None)
+    return score_cell(cell, script, reader)
+
+
+def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Record:
+    """Score what a cell holds, from its files alone, and finish it.
+
+    Args:
+        cell: with a whole history.
+        script: the cell's script.
+        reader: by default the one that the cell's spec names.
+
+    Raises:
+        HistoryError: the history is missing, cut short, or not of this script.
+    """
+    reader = reader or READERS[cell.spec.reader]()
+    pairs = [
+        (twin, _twin_history(cell, twin.name))
+        for twin in script.header.twins
+        if _twin_history(cell, twin.name).exists()
+    ]
+    scored = score(
+        script,
+        read_events(cell.history),
+        capabilities=read_header(cell.history).capabilities,
+        reader=reader,
+        twins=[compare(script, twin, cell.history, history) for twin, history in pairs],
+    )
+    outcome = scored.outcome
+    outcome.evidence = evidence_rows(_joined(script, cell.history))
+    outcome.fingerprint = fingerprint(cell.history)
+    outcome.twins = {twin.name: fingerprint(history) for twin, history in pairs}
+    record = Record(
+        spec=cell.spec, outcome=outcome, timing=timing(_joined(script, cell.history))
+    )
+    cell.finish(record, scored.violations)
+    return record
+
+
+def _drive(
+    memory: Memory, script: Script, history: Path, folder: Path, limit: int, on_event: OnEvent | None
+) -> None:  # fmt: skip
+    """Drive a new memory in an empty folder, which is removed when the run is whole."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if isinstance(memory, Told):
+        memory.told(script)
+    memory.open(folder)
+    try:
+        drive(memory, script, history, limit=limit, on_event=on_event)
+    finally:
+        memory.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _twin_history(cell: Cell, name: str) -> Path:
+    return cell.twins / f"{name}.history.jsonl"
+
+
+def _joined(script: Script, history: Path) -> Iterator[tuple[Step, Event]]:
+    for event in read_events(history):
+        yield script.steps[event.i], event

@@ -1,0 +1,198 @@
+"""Validates a script that somebody wrote, and fills in its truth where there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from steeltrap.harness import values
+from steeltrap.harness.script import (
+    Audit,
+    Erasure,
+    Op,
+    Probe,
+    Script,
+    ScriptError,
+    Step,
+    Turn,
+    tenant_of,
+)
+from steeltrap.workloads.truth import Annotator
+from steeltrap.workloads.world import WorldError
+
+__all__ = ["check"]
+
+_INSTANT = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d")
+_NEEDS_VALUE = ("tell", "revise", "revert", "correct", "restate", "echo", "rumour", "expire", "instruct")  # fmt: skip
+_TRUTH = ("changes", "footprint", "expect", "via", "hop", "history", "live")
+_TRUTH_BY_DEFAULT = {"expect": None, "via": None, "hop": 0, "history": [], "live": True}
+
+
+def check(path: Path | str) -> Script:
+    """Read a script, check it, and replay its ops.
+
+    A script without any truth in it gets its truth; in one with truth every line must agree with
+    the world.
+
+    Raises:
+        ScriptError: the first thing that is wrong, with file, line and field.
+    """
+    path = Path(path)
+    script = Script.read(path)
+    for number, problem in _problems(script):
+        raise ScriptError(f"{path}:{number}: {problem}")
+    given = any(_has_truth(step) for step in script.steps)
+    annotator = Annotator(script.header)
+    for number, step in enumerate(script.steps, 2):
+        before = msgspec.structs.replace(step)
+        try:
+            _blank(step)
+            annotator.add(step)
+        except (WorldError, values.ValueLiteralError) as error:
+            raise ScriptError(f"{path}:{number}: {error}") from None
+        if given:
+            _agree(path, number, before, step)
+    return script
+
+
+# ---------------------------------------------------------------- form
+
+
+def _problems(script: Script) -> Iterator[tuple[int, str]]:
+    """What is wrong in form: (line, problem)."""
+    seen: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    told: dict[str, None] = {}
+    turns: dict[str, None] = {}
+    last = ""
+    for number, step in enumerate(script.steps, 2):
+        if step.id in seen:
+            yield number, f"field id: '{step.id}' is already the id of line {seen[step.id]}"
+        seen[step.id] = number
+        if not _INSTANT.fullmatch(step.at):
+            yield number, f"field at: '{step.at}' is not a time; write it as 2026-03-15T09:30"
+        if step.at < last:
+            yield number, f"field at: {step.at} is before the line above ({last}); time goes forward"
+        last = step.at
+        match step:
+            case Turn():
+                turns[step.id] = None
+                for place, op in enumerate(step.ops):
+                    for problem in _op_problems(op, step, script.header.authority, kinds):
+                        yield number, f"field ops[{place}].{problem}"
+                    if op.unit and op.op in ("tell", "expire"):
+                        told[op.unit] = None
+            case Probe():
+                for problem in _probe_problems(step, told, turns):
+                    yield number, f"field {problem}"
+            case Audit() | Erasure() if step.unit is not None and step.unit not in told:
+                yield number, f"field unit: '{step.unit}' was never told"
+            case _:
+                pass
+    for twin in script.header.twins:
+        if twin.until not in seen:
+            yield 1, f"field twins: '{twin.name}' ends at '{twin.until}', which is no step"
+
+
+def _op_problems(
+    op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]
+) -> Iterator[str]:
+    """What is wrong with one op: `field: problem`."""
+    if op.source not in authority:
+        yield f"source: unknown source '{op.source}'; the header's authority ranks {', '.join(authority)}"
+    if op.op == "noise":
+        return
+    parts = 2 if op.op == "associate" else 3
+    for name in ("unit", "target"):
+        unit = getattr(op, name)
+        if unit is None:
+            if name == "unit" or op.op in ("depend", "associate"):
+                yield f"{name}: {op.op} needs one"
+        elif len(unit.split("/")) < parts or not all(unit.split("/")):
+            form = "tenant/topic" if parts == 2 else "tenant/topic/field"
+            yield f"{name}: '{unit}' is not a name of the form {form}"
+        elif tenant_of(unit) != turn.tenant:
+            yield f"{name}: '{unit}' belongs to another tenant than the turn ({turn.tenant})"
+    if op.op in _NEEDS_VALUE and op.value is None:
+        yield f"value: {op.op} needs one, written kind:payload"
+    if op.value is not None and op.unit is not None:
+        yield from _value_problems(op.unit, op.value, kinds)
+    if op.op == "depend" and op.rule is None:
+        yield "rule: depend needs one"
+    for name in ("valid_at", "until"):
+        instant = getattr(op, name)
+        if instant is not None and not _INSTANT.fullmatch(instant):
+            yield f"{name}: '{instant}' is not a time; write it as 2026-03-15T09:30"
+
+
+def _value_problems(unit: str, value: str, kinds: dict[str, str]) -> Iterator[str]:
+    try:
+        kind = values.kind_of(value)
+    except values.ValueLiteralError as error:
+        yield f"value: {error}"
+        return
+    if kinds.setdefault(unit, kind) != kind:
+        yield f"value: '{value}' is a {kind}, but {unit} has held a {kinds[unit]}"
+
+
+def _probe_problems(probe: Probe, told: dict[str, None], turns: dict[str, None]) -> Iterator[str]:
+    """What is wrong with one probe: `field: problem`."""
+    if probe.ask == "rank":
+        asked = list(probe.units)
+        if len(asked) < 2:
+            yield "units: a rank probe needs at least two"
+    elif probe.ask == "evidence":
+        asked = []
+        for turn in probe.evidence:
+            if turn not in turns:
+                yield f"evidence: '{turn}' is no turn before this line"
+    else:
+        asked = [probe.unit] if probe.unit else []
+        if not asked:
+            yield f"unit: a probe that asks {probe.ask} needs one"
+    if probe.swap:
+        asked.append(probe.swap.unit)
+    for unit in asked:
+        if unit not in told:
+            yield f"unit: '{unit}' was never told before this line"
+    if probe.ask == "as-of" and not (probe.of and _INSTANT.fullmatch(probe.of)):
+        yield "of: as-of needs an instant, written 2026-03-15T09:30"
+
+
+# ---------------------------------------------------------------- truth
+
+
+def _has_truth(step: Step) -> bool:
+    return bool(
+        step.changes
+        or step.footprint != (0, 0)
+        or getattr(step, "expect", None)
+        or getattr(step, "history", None)
+    )
+
+
+def _blank(step: Step) -> None:
+    step.changes, step.footprint = [], (0, 0)
+    for name, value in _TRUTH_BY_DEFAULT.items():
+        if hasattr(step, name):
+            setattr(step, name, value if not isinstance(value, list) else [])
+    if isinstance(step, Probe) and step.swap is not None:
+        step.swap = msgspec.structs.replace(step.swap, expect=None, via=None)
+
+
+def _agree(path: Path, number: int, given: Step, true: Step) -> None:
+    """Hold the truth that a line states against what the world says."""
+    for name in (*_TRUTH, "swap"):
+        stated, due = getattr(given, name, None), getattr(true, name, None)
+        if stated != due:
+            raise ScriptError(
+                f"{path}:{number}: field {name}: states {_words(stated)}, but the ops make it"
+                f" {_words(due)}; leave all truth out to have it filled in"
+            )
+
+
+def _words(value: object) -> str:
+    return msgspec.json.encode(value).decode()[:200]
