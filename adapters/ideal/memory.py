@@ -89,8 +89,11 @@ class Ideal:
         return [self.item(unit, unit.now)]
 
     def past(self, name: str) -> list[Item]:
-        """All that ever held, each with the time until which it did."""
-        return [item for item, entry in self._chain(name) if not entry.never_true]
+        """All that ever held, the last before the present one first, and the present one last."""
+        chain = [pair for pair in self._chain(name) if not pair[1].never_true]
+        unit = self.world.units.get(name)
+        now = [item for item, entry in chain if unit and unit.live and entry is unit.now]
+        return [*(item for item, _ in reversed(chain) if item not in now), *now]
 
     def as_of(self, name: str, at: str) -> list[Item]:
         """What held at an instant."""

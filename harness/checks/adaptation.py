@@ -117,7 +117,7 @@ class Adaptation:
         assert isinstance(probe, Probe)
         if not view.event.salience or probe.unit is None:
             return
-        if not any(claim.unit == probe.unit for item in view.served for claim in item):
+        if not view.about:
             return
         read, *others = view.event.salience
         if read.before is None and read.after is None:

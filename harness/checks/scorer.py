@@ -7,7 +7,7 @@ history of any length is scored in one pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from steeltrap.harness import metrics, tokens
@@ -67,7 +67,7 @@ class Scorer:
         self.ledger = Ledger(header)
         self._catalogue = Catalogue(header)
         self._items: list[Item] = []
-        self._claims: dict[tuple[int, str], tuple[Claim, ...]] = {}
+        self._claims: dict[str, dict[int, tuple[Claim, ...]]] = {}
         self._turn = ""
         self._group = ""
         self._group_right: dict[str, bool] = {}
@@ -126,24 +126,20 @@ class Scorer:
             if change.value is not None and change.cause == "derived":
                 self._catalogue.know(change.unit, change.value)
 
-    def _served(self, numbers: Iterable[int], tenant: str) -> list[tuple[Claim, ...]]:
-        """The claims of numbered items; worked out once an item, while the values are known."""
-        return [self._claims_of(number, tenant) for number in numbers]
-
-    def _claims_of(self, number: int, tenant: str) -> tuple[Claim, ...]:
-        known = self._claims.get((number, tenant))
-        if known is None:
-            known = self._catalogue.claims(self._items[number], tenant)
-            self._claims[number, tenant] = known
-        return known
+    def _served(self, numbers: Sequence[int], tenant: str) -> list[tuple[Claim, ...]]:
+        """The claims of numbered items, worked out once an item."""
+        known = self._claims.setdefault(tenant, {})
+        for number in numbers:
+            if number not in known:
+                known[number] = self._catalogue.claims(self._items[number], tenant)
+        return [known[number] for number in numbers]
 
     def _probe(self, probe: Probe, event: Event, view: View) -> None:
         if probe.group != self._group:
             self._group, self._group_right = probe.group, {}
         self._reads.queries += 1
         self._reads.served_tokens += event.tokens
-        view.served = self._served(event.served, probe.tenant)
-        view.group_right = self._group_right
+        self._look(probe, event, view)
         if probe.unit is not None and probe.expect is not None:
             view.finding = self._judge(probe, view)
             if probe.ask == "current":
@@ -154,9 +150,20 @@ class Scorer:
         if view.finding is not None and probe.ask == "current":
             self._remember(probe, view.finding)
 
+    def _look(self, probe: Probe, event: Event, view: View) -> None:
+        """Sort what was served: on the unit asked for, and of other tenants."""
+        served = self._served(event.served, probe.tenant)
+        own, unit = probe.tenant + "/", probe.unit
+        for place, claims in enumerate(served, 1):
+            for claim in claims:
+                if claim.unit == unit:
+                    view.about.append((place, claim))
+                elif view.foreign is None and not claim.unit.startswith(own):
+                    view.foreign = claim
+        view.claims_of = lambda unit: [c for claims in served for c in claims if c.unit == unit]
+
     def _judge(self, probe: Probe, view: View) -> Finding:
-        claims = [claim for item in view.served for claim in item]
-        answer = self._reader.read(probe, claims)
+        answer = self._reader.read(probe, [claim for _, claim in view.about])
         if probe.ask != "current":
             return judge_past(probe, answer, self.ledger)
         source_right = probe.via is None or self._group_right.get(probe.via, True)
@@ -178,13 +185,15 @@ class Scorer:
         """Values of the unit that no longer hold, served with nothing that says so."""
         assert probe.unit is not None
         account = self.ledger.account(probe.unit)
-        shown: dict[str, None] = {}
-        for item in view.served:
-            for claim in item:
-                if claim.unit == probe.unit and claim.value and claim.open_at(probe.at):
-                    if not claim.review and account.role(claim.value) in ("superseded", "retracted"):
-                        shown[claim.value] = None
-        return list(shown)
+        shown = [
+            claim.value
+            for _, claim in view.about
+            if claim.value
+            and not claim.review
+            and claim.open_at(probe.at)
+            and account.role(claim.value) in ("superseded", "retracted")
+        ]
+        return list(dict.fromkeys(shown))
 
     def _count(self, probe: Probe, view: View) -> None:
         finding, reads = view.finding, self._reads
@@ -199,8 +208,8 @@ class Scorer:
             return
         reads.due += 1
         reads.right += finding.verdict == "correct"
-        for place, item in enumerate(view.served, 1):
-            if any(c.unit == probe.unit and c.value == probe.expect.value and c.meaning == "states" for c in item):  # fmt: skip
+        for place, claim in view.about:
+            if claim.value == probe.expect.value and claim.meaning == "states":
                 reads.evident += 1
                 for k in CUT_OFFS:
                     reads.evident_at[k] += place <= k
@@ -228,7 +237,8 @@ class Scorer:
 
     def _audit(self, audit: Audit, event: Event, view: View) -> None:
         numbers = event.served if event.versions is None else event.versions
-        view.versions = [self._items[number] for number in numbers]
+        items = [self._items[number] for number in numbers]
+        view.versions = list(zip(items, self._served(numbers, audit.tenant), strict=True))
         view.recovered = self._served(event.recovered or (), audit.tenant)
         if event.versions is None:
             self._reads.queries += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from steeltrap.harness.checks.judge import Finding
@@ -34,18 +34,20 @@ class View:
     ledger: Ledger
     catalogue: Catalogue
     capabilities: list[str]
-    served: list[tuple[Claim, ...]] = field(default_factory=list)
-    """The claims of each item served, in order."""
+    about: list[tuple[int, Claim]] = field(default_factory=list)
+    """What was served on the unit asked for: (place of the item, from 1; claim), in order."""
+    foreign: Claim | None = None
+    """The first thing served that belongs to another tenant."""
+    claims_of: Callable[[str], list[Claim]] = lambda unit: []
+    """What was served on any other unit."""
     finding: Finding | None = None
     exposed: list[str] = field(default_factory=list)
     """Values of the unit that no longer hold and were served unmarked."""
     listing: Listing | None = None
     """The latest full listing."""
-    versions: list[Item] = field(default_factory=list)
-    """audit: the history given."""
+    versions: list[tuple[Item, tuple[Claim, ...]]] = field(default_factory=list)
+    """audit: the history given, each entry with what it claims."""
     recovered: list[tuple[Claim, ...]] = field(default_factory=list)
-    group_right: dict[str, bool] = field(default_factory=dict)
-    """Units asked in the same group so far, and whether they were answered right."""
 
     def violation(
         self, name: str, condition: str, unit: str, expected: str, observed: str,

@@ -121,8 +121,8 @@ class Provenance:
     def _given(self, view: View, audit: Audit) -> list[tuple[Item, str]]:
         """The entries given that speak of the unit, each with its value."""
         given = []
-        for item in view.versions:
-            for claim in view.catalogue.claims(item, audit.tenant):
+        for item, claims in view.versions:
+            for claim in claims:
                 if claim.unit == audit.unit and claim.value and claim.meaning in ("states", "past"):
                     given.append((item, claim.value))
                     break
@@ -149,21 +149,16 @@ class Provenance:
     def _sources(self, view: View, audit: Audit, given: list[tuple[Item, str]]) -> dict[str, str]:
         """Entries without the turn that wrote them, and turns that never said so."""
         lost, invented = [], []
-        left = [p for p in audit.history if p.value is not None]
-        for item, value in given:
-            sources = item.sources or ()
-            same = [p for p in left if p.value == value]
-            if not same:
-                continue
-            match = next((p for p in same if p.source in sources), same[0])
-            left.remove(match)
-            if match.source not in sources:
+        for value in dict.fromkeys(value for _, value in given):
+            entries = [p for p in audit.history if p.value == value]
+            named = [item.sources or () for item, spoken in given if spoken == value]
+            writers = {p.source for p in entries}
+            found = sum(any(p.source in sources for sources in named) for p in entries)
+            if found < min(len(entries), len(named)):
                 lost.append(value)
-            allowed = (match.source, *match.also)
-            if any(
-                s not in allowed and not view.catalogue.speaks_of(s, audit.unit, value)
-                for s in sources
-            ):
+            known = writers.union(*(p.also for p in entries))
+            strange = (s for sources in named for s in sources if s not in known)
+            if entries and not all(view.catalogue.speaks_of(s, audit.unit, value) for s in strange):
                 invented.append(value)
         return {
             "lost-source": ", ".join(f"no source for {values.display(v)}" for v in lost),

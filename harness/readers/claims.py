@@ -103,6 +103,7 @@ class Catalogue:
     """
 
     def __init__(self, header: Header) -> None:
+        self._said: dict[str, tuple[Claim, ...]] = {}
         self._turns: dict[str, tuple[str, tuple[Claim, ...]]] = {}
         self._mentions: dict[tuple[str, str], set[str]] = {}
         self._writers: dict[str, list[str]] = {}
@@ -125,7 +126,9 @@ class Catalogue:
             before: unit -> the value that held before the turn.
         """
         claims = tuple(self._meant(op, before) for op in turn.ops if op.unit and op.op not in ("noise", "associate"))  # fmt: skip
-        self._turns[_folded(turn.text)] = (turn.id, claims)
+        text = _folded(turn.text)
+        self._said[text] = claims
+        self._turns[turn.id] = text, claims
         for op in turn.ops:
             if op.unit and op.value:
                 self.know(op.unit, op.value, turn.id)
@@ -191,7 +194,7 @@ class Catalogue:
             item: as it was served or listed.
             tenant: who asked; decides between units of the same name.
         """
-        found = self._repeated(item.text)
+        found = self._repeated(item)
         if found is None:
             found = tuple(self._named(item.text, tenant))
         if not found:
@@ -206,11 +209,17 @@ class Catalogue:
             for claim in found
         )
 
-    def _repeated(self, text: str) -> tuple[Claim, ...] | None:
+    def _repeated(self, item: Item) -> tuple[Claim, ...] | None:
         """The claims of the script's own sentences, if the text is made of nothing else."""
-        whole = self._turns.get(_folded(text))
+        text, folded = item.text, _folded(item.text)
+        if item.sources and len(item.sources) == 1:
+            # Two turns may read alike ("no change there"): the source says which one it is.
+            said, claims = self._turns.get(item.sources[0], ("", ()))
+            if said == folded:
+                return claims
+        whole = self._said.get(folded)
         if whole is not None:
-            return whole[1]
+            return whole
         if "\n" not in text and ": " not in text and "] " not in text:
             return None
         found: list[Claim] = []
@@ -225,14 +234,12 @@ class Catalogue:
 
     def _line(self, line: str) -> tuple[Claim, ...] | None:
         """One line of a transcript, with or without a stamp and a speaker before it."""
-        for mark in ("", "] ", ": "):
-            said = line.split(mark, 1)[-1] if mark else line
-            known = self._turns.get(_folded(said))
+        unstamped = line.split("] ", 1)[-1]
+        for said in (line, unstamped, line.split(": ", 1)[-1], unstamped.split(": ", 1)[-1]):
+            known = self._said.get(_folded(said))
             if known is not None:
-                return known[1]
-        said = line.split("] ", 1)[-1].split(": ", 1)[-1]
-        known = self._turns.get(_folded(said))
-        return None if known is None else known[1]
+                return known
+        return None
 
     def _named(self, text: str, tenant: str) -> Iterator[Claim]:
         """Claims of a text of the system's own making, sentence by sentence."""
