@@ -37,6 +37,8 @@ __all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "cells", "options"]
 ENTRY_POINTS: Final = "steeltrap.systems"
 _ABOUT: Final = ("name", "packages")
 """Keys of a system that are not settings of its adapter."""
+_NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0}
+"""Settings that are whole numbers, with the least that makes sense."""
 
 
 class SettingsError(ValueError):
@@ -97,6 +99,7 @@ class Settings:
             settings=self._adapter(),
             reader=self.config.reader.name,
             limit=self.config.limit,
+            twins=self.config.twins,
             embedder=f"{embedder.name} {embedder.version}" if embedder else "",
             packages=self.config.system.packages,
         )
@@ -202,8 +205,9 @@ def options(group: str) -> list[str]:
 
 def _cell(point: list[str]) -> Settings:
     config = _composed(point)
-    if not isinstance(config.seed, int) or not isinstance(config.limit, int) or config.limit < 1:
-        raise SettingsError("seed and limit must be whole numbers, and limit at least 1")
+    for key, least in _NUMBERS.items():
+        if not isinstance(config[key], int) or config[key] < least:
+            raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
     overridden = (part for part in point if part.lstrip("+").startswith("system."))
     return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
 

@@ -103,6 +103,7 @@ def run_spec(
     settings: dict[str, Any],
     reader: str,
     limit: int,
+    twins: int = 1,
     embedder: str = "",
     packages: Iterable[str] = (),
 ) -> RunSpec:
@@ -114,6 +115,7 @@ def run_spec(
         settings: the adapter's settings.
         reader: name of the reader.
         limit: items that a query may be served.
+        twins: pairs of twins that are run beside the script, at most.
         embedder: name and version of the embedder; empty without one.
         packages: distributions that the system stands on; those not installed are left out.
     """
@@ -125,6 +127,7 @@ def run_spec(
         seed=script.header.seed,
         reader=reader,
         limit=limit,
+        twins=twins,
         steeltrap=steeltrap.__version__,
         packages=_versions((*_COUNTING, *packages)),
         embedder=embedder,

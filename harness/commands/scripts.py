@@ -35,6 +35,7 @@ __all__ = ["check", "make", "show"]
 
 _LONGEST: Final = 280
 """Characters of a sentence that are shown; pastes are far longer."""
+_KINDS: Final = (Turn, Probe, Audit, Gauge, Pause, Erasure)
 _ROWS: Final = 200
 """Rows that are laid out at once, so that a long script is shown as it is read."""
 
@@ -65,8 +66,7 @@ def check(path: Path, out: Path | None, console: Console) -> None:
     if out:
         _write(script, out, console)
     else:
-        console.print(f"{path}: nothing is wrong", highlight=False, markup=False)
-        console.print(_summary(script, script.sha256()), highlight=False)
+        _say(f"{path}: nothing is wrong; {_summary(script, script.sha256())}", console)
 
 
 def show(path: Path, console: Console) -> None:
@@ -96,12 +96,17 @@ def _write(script: Script, out: Path, console: Console) -> None:
         sha256 = script.write(out)
     except OSError as error:
         raise ScriptError(f"{out}: cannot be written ({error.strerror})") from None
-    console.print(f"{out}: {_summary(script, sha256)}", highlight=False, markup=False)
+    _say(f"{out}: {_summary(script, sha256)}", console)
+
+
+def _say(words: str, console: Console) -> None:
+    """A line that stays one line in a file or a pipe."""
+    console.print(words, highlight=False, markup=False, soft_wrap=True)
 
 
 def _summary(script: Script, sha256: str) -> str:
-    counts = Counter(type(step).__name__.lower() + "s" for step in script.steps)
-    steps = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items(), key=lambda c: -c[1]))
+    counts = Counter(type(step) for step in script.steps)
+    steps = ", ".join(f"{counts[kind]} {kind.__name__.lower()}s" for kind in _KINDS)
     return f"{script.header.name}, seed {script.header.seed}: {steps}; sha256 {sha256}"
 
 
