@@ -64,18 +64,21 @@ class _Line:
     def __init__(self) -> None:
         self._next: dict[int, int] = {}
 
-    def take(self, start: int) -> int:
-        """The first free number from `start` on, free no longer."""
+    def take(self, start: int, low: int, high: int) -> int:
+        """The next free number from `start` to `high`, or else from `low` on; free no longer."""
+        number = self._free(start)
+        if number > high:
+            number = self._free(low)
+        self._next[number] = number + 1
+        return number
+
+    def _free(self, here: int) -> int:
         step = self._next
-        here = start
         while (after := step.get(here)) is not None:
             beyond = step.get(after)
             if beyond is None:
-                here = after
-                break
-            step[here] = beyond
-            here = beyond
-        step[here] = here + 1
+                return after
+            step[here] = here = beyond
         return here
 
     def claim(self, number: int) -> bool:
@@ -171,8 +174,8 @@ class Mint:
         """
         match field.kind:
             case "date":
-                start = date.fromisoformat(at[:10]).toordinal()
-                day = self._line("date").take(start + self._dice.between(field.low, field.high))
+                now = date.fromisoformat(at[:10]).toordinal()
+                day = self._any("date", now + field.low, now + field.high)
                 return f"date:{date.fromordinal(day).isoformat()}"
             case "time":
                 hour, minute = divmod(self._time(field), 60)
@@ -222,7 +225,10 @@ class Mint:
             number = -(-dice.between(field.low, field.high) // step) * step
             if number <= field.high and line.claim(number):
                 return number
-        return line.take(dice.between(field.low, field.high))
+        return self._any(name, field.low, field.high)
+
+    def _any(self, name: str, low: int, high: int) -> int:
+        return self._line(name).take(self._dice.between(low, high), low, high)
 
     def _time(self, field: Field) -> int:
         line = self._line("time")
@@ -232,9 +238,9 @@ class Mint:
                 if line.claim(minute):
                     self._times.append(minute)
                     return minute
-            minute = line.take(self._dice.between(field.low, field.high))
+            minute = self._any("time", field.low, field.high)
             if minute >= DAY_MINUTES:
-                minute = line.take(0)
+                minute = line.take(0, 0, DAY_MINUTES)
             self._times.append(minute)
             return minute
         minute = self._times[self._laps % DAY_MINUTES]

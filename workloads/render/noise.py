@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from steeltrap.workloads.dice import Dice
 from steeltrap.workloads.domains import domains
@@ -29,15 +29,16 @@ def small_talk(dice: Dice, language: str) -> str:
         return f"{dice.pick(first)} {dice.pick(second)}"
     patterns, words = _small_talk()
     pattern, slots = dice.pick(dice.weighted(patterns, (9, 8, 2)))
-    return _filled(pattern, slots, words, dice)
+    text = _filled(pattern, slots, words, dice)
+    return text[0].upper() + text[1:]
 
 
 def paste(dice: Dice, chars: int) -> str:
     """A text of at least `chars` characters, copied from somewhere."""
     genre = dice.pick(tuple(read("paste")))
-    start, end, glue = _frame(genre)
-    between = "\n" if glue == "\n" else "\n\n"
-    parts = [dice.pick(start)]
+    data = read("paste")[genre]
+    between = "\n" if data["glue"] == "\n" else "\n\n"
+    parts = [dice.pick(data["start"])]
     length = 0
     while length < chars:
         for paragraph in dice.shuffled(_paragraphs(genre)):
@@ -45,7 +46,7 @@ def paste(dice: Dice, chars: int) -> str:
             length += len(parts[-1])
             if length >= chars:
                 break
-    return "".join([*parts, dice.pick(end)])
+    return "".join([*parts, dice.pick(data["end"])])
 
 
 @cache
@@ -60,13 +61,7 @@ def _small_talk() -> tuple[list[list[tuple[str, tuple[str, ...]]]], _Words]:
 
 
 def _filled(pattern: str, slots: Sequence[str], words: _Words, dice: Dice) -> str:
-    text = pattern.format_map({slot: dice.pick(words[slot]) for slot in slots})
-    return text[0].upper() + text[1:]
-
-
-def _frame(genre: str) -> tuple[list[str], list[str], str]:
-    data: dict[str, Any] = read("paste")[genre]
-    return data["start"], data["end"], data["glue"]
+    return pattern.format_map({slot: dice.pick(words[slot]) for slot in slots})
 
 
 @cache
@@ -77,15 +72,6 @@ def _paragraphs(genre: str) -> tuple[str, ...]:
     paragraphs = []
     for _ in range(PARAGRAPHS):
         chosen = dice.sample(patterns, dice.between(5, 8))
-        lines = [
-            text.format_map({s: dice.pick(data["words"][s]) for s in slots})
-            for text, slots in chosen
-        ]
-        paragraphs.append(
-            data["glue"].join(line if data["glue"] != " " else _raised(line) for line in lines)
-        )
+        lines = [_filled(text, slots, data["words"], dice) for text, slots in chosen]
+        paragraphs.append(data["glue"].join(lines))
     return tuple(paragraphs)
-
-
-def _raised(line: str) -> str:
-    return line[0].upper() + line[1:]

@@ -7,7 +7,6 @@ and dresses it. Every call consumes the renderer's dice, so the same calls give 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from steeltrap.harness import values
@@ -15,6 +14,7 @@ from steeltrap.harness.script import Op, topic_of
 from steeltrap.workloads.dice import Dice
 from steeltrap.workloads.render import noise
 from steeltrap.workloads.render.reference import Reference, Referrer
+from steeltrap.workloads.render.saying import NAMED, Saying, lacks, same_topic, section_of
 from steeltrap.workloads.render.spell import days, fraction, instant, spell
 from steeltrap.workloads.render.surface import Surface
 from steeltrap.workloads.render.wordings import Wording, phrases, plain, wordings
@@ -25,31 +25,8 @@ OPENER, REASON, CLOSER, SHRUG = 0.35, 0.4, 0.2, 0.5
 """How often a varied wording gets an opener, a reason, a closer; a trivial fact a shrug."""
 PLANNED_KINDS: Final = ("date", "time", "money")
 """Kinds that people settle among themselves, so that social reasons suit them."""
-NAMED: Final = ("depend", "associate", "instruct", "noise")
-"""Ops that always name their topics, and in English."""
-VALUELESS: Final = ("retract", "depend", "associate", "expire")
 OPENERS_OF: Final = {"late": "late", "since": "tell"}
 FENCE: Final = "```"
-
-
-@dataclass(frozen=True, slots=True)
-class _Saying:
-    """One op on its way into words."""
-
-    op: Op
-    section: str
-    unit: Reference
-    language: str
-    varied: bool
-    short: bool
-    """The topic is left out."""
-    old: str | None
-    """The value before this one, where it is another one."""
-
-    @property
-    def quoted(self) -> bool:
-        """Somebody else than the owner says it."""
-        return self.op.source != "owner" and self.op.op != "rumour"
 
 
 class Renderer:
@@ -81,21 +58,25 @@ class Renderer:
             ops: what happens; usually one.
             at: now, ISO 8601 to the minute.
             previous: for each unit the value that held before this turn.
-            last_unit: the unit that the turn before was about, for ellipsis.
+            last_unit: the unit that the turn before was about, for ellipsis; None if it was
+                about several topics.
 
         Raises:
             ValueError: an op lacks the unit, value, target or rule that it speaks of.
         """
         language = self._language(ops)
-        parts = []
+        parts: list[str] = []
+        used: list[Wording] = []
         for place, op in enumerate(ops):
             if op.op == "noise":
                 parts.append(self._noise(language))
                 continue
             saying = self._saying(op, at, previous, last_unit, language)
-            parts.append(self._said(saying, at, first=place == 0, last=place == len(ops) - 1))
-            last_unit = op.unit
-        return self._decorated(" ".join(parts))
+            used.append(self._wording(saying, used))
+            parts.append(self._said(saying, used[-1], at, not parts, place == len(ops) - 1))
+            alone = op.target is None or same_topic(op.unit or "", op.target)
+            last_unit = op.unit if alone else None
+        return self._decorated(" ".join(parts), language)
 
     def _language(self, ops: Sequence[Op]) -> str:
         """German or Japanese if the dice say so and every op can be said in it."""
@@ -130,19 +111,19 @@ class Renderer:
         previous: Mapping[str, str | None],
         last_unit: str | None,
         language: str,
-    ) -> _Saying:
-        if lacks := _lacks(op):
-            raise ValueError(f"the op '{op.op}' of {op.unit} cannot be said without a {lacks}")
+    ) -> Saying:
+        if part := lacks(op):
+            raise ValueError(f"the op '{op.op}' of {op.unit} cannot be said without a {part}")
         assert op.unit is not None
         surface, dice = self._surface, self._dice
         varied = dice.chance(surface.paraphrase)
         short = (
-            op.op not in NAMED and _same_topic(op.unit, last_unit) and dice.chance(surface.ellipsis)
+            op.op not in NAMED and same_topic(op.unit, last_unit) and dice.chance(surface.ellipsis)
         )
         before = previous.get(op.unit)
-        return _Saying(
+        return Saying(
             op,
-            _section(op, at, before),
+            section_of(op, at, before),
             self._reference(op, language, varied, short),
             language,
             varied,
@@ -158,8 +139,7 @@ class Renderer:
         unit = (op.target if op.op == "depend" else op.unit) or ""
         return self._referrer.refer(unit, language, varied=varied, short=short, value=op.value)
 
-    def _said(self, saying: _Saying, at: str, *, first: bool, last: bool) -> str:
-        wording = self._wording(saying)
+    def _said(self, saying: Saying, wording: Wording, at: str, first: bool, last: bool) -> str:
         slots = {**saying.unit.slots, **self._value_slots(saying, wording, at)}
         if saying.op.op == "depend":
             slots |= self._rule_slots(saying, wording)
@@ -175,7 +155,8 @@ class Renderer:
         closer = self._closer(saying) if last else ""
         return " ".join(filter(None, [text, self._why(saying), closer]))
 
-    def _wording(self, saying: _Saying) -> Wording:
+    def _wording(self, saying: Saying, used: Sequence[Wording]) -> Wording:
+        """A wording for it, if possible none that this utterance has used already."""
         if not saying.varied and saying.language == "en":
             return plain(saying.section)
         options = wordings(
@@ -186,9 +167,12 @@ class Renderer:
             old=saying.old is not None,
             quoted=saying.quoted,
         )
-        return self._dice.pick(options) if saying.varied else options[0]
+        if not saying.varied:
+            return options[0]
+        fresh = [option for option in options if option not in used] if used else options
+        return self._dice.pick(fresh or options)
 
-    def _value_slots(self, saying: _Saying, wording: Wording, at: str) -> dict[str, str]:
+    def _value_slots(self, saying: Saying, wording: Wording, at: str) -> dict[str, str]:
         op, dice = saying.op, self._dice
         slots = {}
         for name, literal in (("v", op.value), ("old", saying.old)):
@@ -201,14 +185,14 @@ class Renderer:
             slots["when"] = values.display(f"date:{op.valid_at[:10]}")
         return slots
 
-    def _rule_slots(self, saying: _Saying, wording: Wording) -> dict[str, str]:
+    def _rule_slots(self, saying: Saying, wording: Wording) -> dict[str, str]:
         """Both units of a rule, the second one short where they share a topic, and the rule."""
         op, rule = saying.op, saying.op.rule
         assert op.unit is not None
         assert op.target is not None
         assert rule is not None
         source_first = wording.text.find("{src}") < wording.text.find("{dep}")
-        shared = saying.varied and _same_topic(op.unit, op.target)
+        shared = saying.varied and same_topic(op.unit, op.target)
         slots = {}
         for name, unit, second in (
             ("src", op.unit, not source_first),
@@ -228,7 +212,7 @@ class Renderer:
 
     # ------------------------------------------------------------ around the core
 
-    def _opener(self, saying: _Saying, wording: Wording, first: bool) -> str:
+    def _opener(self, saying: Saying, wording: Wording, first: bool) -> str:
         """What stands before the core: who says it, or a word of introduction."""
         dice, op = self._dice, saying.op
         if saying.quoted:
@@ -240,7 +224,7 @@ class Renderer:
         openers = phrases(saying.language, f"openers.{name}")
         return dice.pick(openers) if openers else ""
 
-    def _reason(self, saying: _Saying) -> str:
+    def _reason(self, saying: Saying) -> str:
         unit, language = saying.unit, saying.language
         section = saying.section.partition(".")[0]
         reasons = phrases(language, f"reasons.{section}")
@@ -250,7 +234,7 @@ class Renderer:
             reasons = (*reasons, *social, *own)
         return self._dice.pick(reasons) if reasons else ""
 
-    def _why(self, saying: _Saying) -> str:
+    def _why(self, saying: Saying) -> str:
         """Why a vital fact matters, or a shrug about a trivial one."""
         dice, op = self._dice, saying.op
         if op.op != "tell" or op.importance == "normal" or saying.language != "en":
@@ -261,22 +245,24 @@ class Renderer:
         shrugs = saying.varied and dice.chance(SHRUG)
         return dice.pick(phrases("en", "trivial.any")) if shrugs else ""
 
-    def _closer(self, saying: _Saying) -> str:
+    def _closer(self, saying: Saying) -> str:
         closers = phrases(saying.language, "closers.any")
         if not closers or not saying.varied or saying.op.op == "instruct":
             return ""
         return self._dice.pick(closers) if self._dice.chance(CLOSER) else ""
 
-    def _decorated(self, text: str) -> str:
+    def _decorated(self, text: str, language: str) -> str:
         dice = self._dice
         if FENCE in text or not dice.chance(self._surface.decoration):
             return text
-        manner = dice.between(0, 4)
-        if manner == 0:
+        manner = dice.pick(("fence", "before", "after", "emoji"))
+        if manner == "fence":
             return f"{FENCE}\n{text}\n{FENCE}"
-        if manner <= 2:
-            return dice.pick(phrases("en", "decoration.before")) + text
-        return text + dice.pick(phrases("en", "decoration.after"))
+        if manner == "emoji" or language != "en":
+            emoji = dice.pick(phrases("en", "decoration.emoji"))
+            return f"{emoji} {text}" if dice.chance(0.5) else f"{text} {emoji}"
+        extra = dice.pick(phrases("en", f"decoration.{manner}"))
+        return extra + text if manner == "before" else text + extra
 
     # ------------------------------------------------------------ questions
 
@@ -351,36 +337,8 @@ class Renderer:
         core = wording.text.format_map(slots)
         openers = phrases(language, "openers.question")
         if varied and openers and not wording.led and self._dice.chance(OPENER):
-            return self._decorated(f"{self._dice.pick(openers)} {core}")
-        return self._decorated(_capital(core, slots))
-
-
-def _lacks(op: Op) -> str:
-    """Which part is missing that the op speaks of."""
-    needed = {
-        "unit": op.unit,
-        "value": op.value or op.op in VALUELESS,
-        "target": op.target or op.op not in ("depend", "associate"),
-        "rule": op.rule or op.op != "depend",
-    }
-    return next((part for part, there in needed.items() if not there), "")
-
-
-def _section(op: Op, at: str, before: str | None) -> str:
-    """The section of wordings for an op."""
-    if op.rule:
-        return f"depend.{op.rule.kind}"
-    if op.op == "rumour":
-        return f"rumour.{'colleague' if op.source == 'colleague' else 'hearsay'}"
-    if op.op == "expire" and op.value is None:
-        return "lapse"
-    if op.valid_at and op.valid_at < at:
-        return "late" if before else "since"
-    return op.op
-
-
-def _same_topic(a: str, b: str | None) -> bool:
-    return b is not None and a.split("/")[:2] == b.split("/")[:2]
+            return self._decorated(f"{self._dice.pick(openers)} {core}", language)
+        return self._decorated(_capital(core, slots), language)
 
 
 def _distance(n: int) -> str:

@@ -80,6 +80,7 @@ def wordings(
     """
     section = _section(language, path)
     texts = [*section.get("any", ()), *section.get(kind, ())]
+    texts += section.get("undated", ()) if kind != "date" else ()
     if kind in AMOUNTS:
         texts += section.get("amount", ())
     barred = {name for name, allowed in (("t", topic), ("old", old)) if not allowed}
