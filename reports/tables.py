@@ -131,7 +131,7 @@ def _condition(records: Sequence[Record], condition: str) -> str:
     if validity == "violated":
         interval = rate_interval(violations, opportunities)
         rate = percent(sum(violations) / sum(opportunities))
-        return "\n".join([rate, *([_span(interval)] if interval else []), counts])
+        return "\n".join([rate, *_spans(interval), counts])
     if sum(opportunities):
         return f"unknown\n{counts}"
     blocked = any(tally.blocked for verdict in verdicts for tally in verdict.names.values())
@@ -310,17 +310,19 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
-def _span(interval: Interval) -> str:
-    return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+def _spans(interval: Interval | None) -> list[str]:
+    """An interval in percent; nothing for one seed, or where all agree."""
+    if interval is None or interval.low == interval.high:
+        return []
+    return [f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"]
 
 
 def _share(column: pd.Series[Any]) -> str:
     values = [float(value) for value in column.dropna()]
     if not values:
         return ""
-    interval = mean_interval(values)
     mean = percent(sum(values) / len(values))
-    return f"{mean}\n{_span(interval)}" if interval and interval.low < interval.high else mean
+    return "\n".join([mean, *_spans(mean_interval(values))])
 
 
 def _ms(column: pd.Series[Any]) -> str:
