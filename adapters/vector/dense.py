@@ -10,7 +10,7 @@ from steeltrap.adapters.embedders.base import Vectors
 from steeltrap.adapters.vector.ranking import Ranking, ranked
 
 if TYPE_CHECKING:
-    from qdrant_client import QdrantClient
+    from qdrant_client.local.qdrant_local import QdrantLocal
 
 __all__ = ["Dense"]
 
@@ -26,12 +26,12 @@ class Dense:
     scores, and their scores computed again one by one.
 
     Args:
-        client: an open client.
+        client: open, on a folder.
         name: the collection, which is made here.
         dimension: length of the vectors.
     """
 
-    def __init__(self, client: QdrantClient, name: str, dimension: int) -> None:
+    def __init__(self, client: QdrantLocal, name: str, dimension: int) -> None:
         from qdrant_client import models
 
         self._client = client
@@ -39,6 +39,10 @@ class Dense:
         # the vectors have length 1, so that their product is the cosine
         params = models.VectorParams(size=dimension, distance=models.Distance.DOT)
         client.create_collection(name, vectors_config=params)
+        # a run that is cut short begins anew: no turn need wait until it is safely on disk
+        storage = client.collections[name].storage
+        assert storage is not None
+        storage.storage.execute("PRAGMA synchronous=OFF")
         self._point: dict[int, int] = {}
         self._number: dict[int, int] = {}
         self._free: list[int] = []
@@ -71,7 +75,7 @@ class Dense:
         rows = np.array([point.vector for point in found], dtype=np.float64)
         scores = (rows * vector.astype(np.float64)).sum(axis=1)
         numbers = [self._number[int(point.id)] for point in found]
-        return ranked(zip(numbers, scores, strict=True), limit)
+        return ranked(numbers, scores, limit)
 
     def _nearest(self, vector: Vectors, limit: int) -> list[Any]:
         """At least `limit` points, and all others whose scores are too near to leave out."""

@@ -17,7 +17,7 @@ from steeltrap.adapters.vector.words import Words
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 
 if TYPE_CHECKING:
-    from qdrant_client import QdrantClient
+    from qdrant_client.local.qdrant_local import QdrantLocal
 
     from steeltrap.adapters.vector.ranking import Ranking
 
@@ -51,7 +51,7 @@ class Vector:
     What is embedded and indexed is the turn's text alone. Each tenant has a collection of its
     own, so that neither content nor load of one is felt by another. Of equal scores the
     earlier turn comes first. Reading changes nothing. Nothing is ever revised: a superseded
-    statement stays beside its successor.
+    statement stays beside its successor. Ingestion does not wait until a turn is safely on disk.
 
     Args:
         embedder: makes the vectors; by default `WordLlamaEmbedder`. `bm25` needs none.
@@ -86,7 +86,7 @@ class Vector:
         self._capacity = capacity_turns
         self._stamps = stamps
         self._folder = Path()
-        self._client: QdrantClient | None = None
+        self._client: QdrantLocal | None = None
         self._made = 0
         self._shelves: dict[str, _Shelf] | None = None
 
@@ -96,9 +96,9 @@ class Vector:
         self._folder = folder / "qdrant"
         shutil.rmtree(self._folder, ignore_errors=True)
         if self.embedder:
-            from qdrant_client import QdrantClient
+            from qdrant_client.local.qdrant_local import QdrantLocal
 
-            self._client = QdrantClient(path=str(self._folder))
+            self._client = QdrantLocal(str(self._folder))
         self._shelves = {}
 
     def close(self) -> None:

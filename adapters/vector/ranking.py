@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["RANK_CONSTANT", "Ranking", "fused", "ranked"]
 
@@ -16,10 +19,11 @@ _DIGITS: Final = 9
 """Digits of a score that count: what lies beyond is the noise of floating point."""
 
 
-def ranked(scores: Iterable[tuple[int, float]], limit: int) -> Ranking:
+def ranked(numbers: Sequence[int], scores: ArrayLike, limit: int) -> Ranking:
     """The best of the scored turns; of equal ones the earlier turn first."""
-    rounded = [(number, round(float(score), _DIGITS)) for number, score in scores]
-    return sorted(rounded, key=lambda pair: (-pair[1], pair[0]))[:limit]
+    rounded = np.round(np.asarray(scores, dtype=np.float64), _DIGITS)
+    order = np.lexsort((np.asarray(numbers), -rounded))[:limit]
+    return [(int(numbers[at]), float(rounded[at])) for at in order]
 
 
 def fused(rankings: Sequence[Ranking], limit: int) -> Ranking:
@@ -28,4 +32,4 @@ def fused(rankings: Sequence[Ranking], limit: int) -> Ranking:
     for ranking in rankings:
         for rank, (number, _) in enumerate(ranking, 1):
             total[number] = total.get(number, 0.0) + 1 / (RANK_CONSTANT + rank)
-    return ranked(total.items(), limit)
+    return ranked(list(total), list(total.values()), limit)

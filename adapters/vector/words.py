@@ -60,7 +60,8 @@ class Words:
         if self._index is None or not query:
             return []
         scores = self._index.get_scores(query)
-        return ranked(((self._numbers[at], scores[at]) for at in np.flatnonzero(scores)), limit)
+        found = np.flatnonzero(scores)
+        return ranked([self._numbers[at] for at in found], scores[found], limit)
 
     def _build(self) -> None:
         if self._index is not None:

