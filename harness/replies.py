@@ -70,22 +70,18 @@ def _score(score: Any, call: str) -> float:
     return float(score)
 
 
-def _unhashable(item: Item) -> str:
+def _unhashable(item: Any) -> str:
     if isinstance(item.sources, list):
         return "a list as sources; give a tuple of turn ids"
     return "a field that is not text"
 
 
-_FIELDS = ("id", "valid_from", "valid_to")
-
-
-def _checked(item: Item, call: str) -> Item:
-    if not isinstance(item.text, str):
-        raise BadReplyError(f"{call} returned an Item whose text is {type(item.text).__name__}")
-    for name in _FIELDS:
+def _checked(item: Any, call: str) -> Item:
+    for name in ("text", "id", "valid_from", "valid_to"):
         value = getattr(item, name)
-        if value is not None and not isinstance(value, str):
-            raise BadReplyError(f"{call} returned an Item whose {name} is {type(value).__name__}, not text")  # fmt: skip
+        if not isinstance(value, str) and (value is not None or name == "text"):
+            given = type(value).__name__
+            raise BadReplyError(f"{call} returned an Item whose {name} is {given}, not text")
     sources = item.sources
     if sources is not None and not (
         isinstance(sources, tuple) and all(isinstance(source, str) for source in sources)
@@ -93,4 +89,4 @@ def _checked(item: Item, call: str) -> Item:
         raise BadReplyError(f"{call} returned an Item whose sources are not a tuple of turn ids")
     if not isinstance(item.review, bool):
         raise BadReplyError(f"{call} returned an Item whose review is not True or False")
-    return item
+    return item  # type: ignore[no-any-return]

@@ -81,9 +81,7 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
     outcome.evidence = evidence_rows(_joined(script, cell.history))
     outcome.fingerprint = fingerprint(cell.history)
     outcome.twins = {twin.name: fingerprint(history) for twin, history in pairs}
-    record = Record(
-        spec=cell.spec, outcome=outcome, timing=timing(_joined(script, cell.history))
-    )
+    record = Record(spec=cell.spec, outcome=outcome, timing=timing(_joined(script, cell.history)))
     cell.finish(record, scored.violations)
     return record
 

@@ -77,7 +77,7 @@ class ScriptError(ValueError):
     """A script cannot be read; the message names file, line and field and says what to do."""
 
 
-class _Struct(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+class _Frozen(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, frozen=True):
     pass
 
 
@@ -112,7 +112,7 @@ def canonical(unit: str, value: str) -> str:
 # ---------------------------------------------------------------- what happens
 
 
-class Rule(_Struct, frozen=True):
+class Rule(_Frozen, frozen=True):
     """How a dependent follows its source: an extension edge of the paper, with its content."""
 
     kind: Literal["offset", "same", "scaled", "review"]
@@ -124,7 +124,7 @@ class Rule(_Struct, frozen=True):
     """scaled: denominator."""
 
 
-class Op(_Struct, frozen=True):
+class Op(_Frozen, frozen=True):
     """One abstract thing that happens in the world (benchmark contract, section 2)."""
 
     op: OpName
@@ -145,7 +145,7 @@ class Op(_Struct, frozen=True):
     """How much the unit matters, told with its first value."""
 
 
-class Change(_Struct, frozen=True):
+class Change(_Frozen, frozen=True):
     """One consequence of a step for one unit: part of the truth."""
 
     unit: str
@@ -161,7 +161,7 @@ class Change(_Struct, frozen=True):
 # ---------------------------------------------------------------- what is expected
 
 
-class Expect(_Struct, frozen=True):
+class Expect(_Frozen, frozen=True):
     """The right answer to a probe."""
 
     state: Literal["set", "unset", "review"]
@@ -170,7 +170,7 @@ class Expect(_Struct, frozen=True):
     """set: the value; review: the last value that held."""
 
 
-class Past(_Struct, frozen=True):
+class Past(_Frozen, frozen=True):
     """One entry of a unit's true history, oldest first by the time from which it held."""
 
     value: str | None
@@ -184,7 +184,7 @@ class Past(_Struct, frozen=True):
     """Retracted by a `correct`: it was wrong all along."""
 
 
-class Swap(_Struct, frozen=True):
+class Swap(_Frozen, frozen=True):
     """What a read asks in the other twin (section 4): the exchangeable unit."""
 
     twin: str
@@ -194,7 +194,7 @@ class Swap(_Struct, frozen=True):
     via: str | None = None
 
 
-class TwinSpec(_Struct, frozen=True):
+class TwinSpec(_Frozen, frozen=True):
     """A pair of exchangeable units; the other twin reads `b` wherever this script reads `a`."""
 
     name: str
@@ -207,7 +207,7 @@ class TwinSpec(_Struct, frozen=True):
 # ---------------------------------------------------------------- steps
 
 
-class _Step(_Struct, kw_only=True):
+class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     at: str
     """Simulated time, ISO 8601 to the minute."""
     tenant: str = ""
@@ -298,7 +298,7 @@ class Erasure(_Step, tag="erasure", tag_field="step", kw_only=True):
 Step = Turn | Probe | Gauge | Audit | Pause | Erasure
 
 
-class Header(_Struct, kw_only=True):
+class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The first line of a script."""
 
     format: str = FORMAT
@@ -308,9 +308,7 @@ class Header(_Struct, kw_only=True):
     settings: dict[str, Any] = {}
     """The generator's settings, so that the script can be made again."""
     tenants: list[str] = []
-    authority: list[str] = msgspec.field(
-        default_factory=lambda: ["owner", "colleague", "hearsay"]
-    )
+    authority: list[str] = msgspec.field(default_factory=lambda: ["owner", "colleague", "hearsay"])
     """Policy: whose word counts, highest first. A lower source never replaces a higher one's."""
     alpha: float = 3.0
     """beta(n) = alpha * true footprint tokens + constant_tokens (C5)."""

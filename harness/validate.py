@@ -74,10 +74,12 @@ class Trial:
 
 
 def trial(
-    suspect: Suspect, seed: int, home: Iterable[Script], elsewhere: Iterable[Script]
+    suspect: Suspect, home: Iterable[Script], elsewhere: Iterable[Script]
 ) -> tuple[set[str], set[str], bool]:
     """Run one suspect through the scripts of one seed: names at home, elsewhere, broke down."""
-    at_home, elsewhere_names, failed = set(), set(), 0
+    at_home: set[str] = set()
+    elsewhere_names: set[str] = set()
+    failed = 0
     for scripts, names in ((home, at_home), (elsewhere, elsewhere_names)):
         for script in scripts:
             found, broken = examine(suspect.make, script)

@@ -104,7 +104,6 @@ def judge(opportunities: int, violations: int, names: dict[str, Tally]) -> Valid
 def merge(validities: Iterable[Validity]) -> Validity:
     """The validity of several together: a violation outweighs doubt, doubt outweighs success."""
     seen = set(validities)
-    for validity in ("violated", "unknown"):
-        if validity in seen:
-            return validity  # type: ignore[return-value]
-    return "held" if seen else "unknown"
+    if "violated" in seen:
+        return "violated"
+    return "unknown" if "unknown" in seen or not seen else "held"

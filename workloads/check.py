@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -28,7 +29,13 @@ __all__ = ["check"]
 _INSTANT = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d")
 _NEEDS_VALUE = ("tell", "revise", "revert", "correct", "restate", "echo", "rumour", "expire", "instruct")  # fmt: skip
 _TRUTH = ("changes", "footprint", "expect", "via", "hop", "history", "live")
-_TRUTH_BY_DEFAULT = {"expect": None, "via": None, "hop": 0, "history": [], "live": True}
+_TRUTH_BY_DEFAULT: Final[dict[str, Any]] = {
+    "expect": None,
+    "via": None,
+    "hop": 0,
+    "history": [],
+    "live": True,
+}
 
 
 def check(path: Path | str) -> Script:
@@ -75,7 +82,10 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
         if not _INSTANT.fullmatch(step.at):
             yield number, f"field at: '{step.at}' is not a time; write it as 2026-03-15T09:30"
         if step.at < last:
-            yield number, f"field at: {step.at} is before the line above ({last}); time goes forward"
+            yield (
+                number,
+                f"field at: {step.at} is before the line above ({last}); time goes forward",
+            )
         last = step.at
         match step:
             case Turn():
@@ -97,9 +107,7 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
             yield 1, f"field twins: '{twin.name}' ends at '{twin.until}', which is no step"
 
 
-def _op_problems(
-    op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]
-) -> Iterator[str]:
+def _op_problems(op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]) -> Iterator[str]:
     """What is wrong with one op: `field: problem`."""
     if op.source not in authority:
         yield f"source: unknown source '{op.source}'; the header's authority ranks {', '.join(authority)}"

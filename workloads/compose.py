@@ -38,7 +38,7 @@ class ScriptSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     turns: int = 500
     families: dict[str, float] = {}
     """Weight by family; none: the whole adversarial mix, equally."""
-    surface: dict[str, float] = {}
+    surface: dict[str, Any] = {}
     """Dials of `render.Surface`; what is not named has its default."""
     lags: dict[int, float] = msgspec.field(
         default_factory=lambda: {0: 1.0, 1: 0.3, 5: 0.3, 20: 0.25, 100: 0.25}

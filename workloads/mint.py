@@ -21,6 +21,8 @@ __all__ = ["Mint", "Pool", "pools"]
 TRIES: Final = 6
 """How often a nice value is sought before a plainer kind of value is taken."""
 DAY_MINUTES: Final = 24 * 60
+CALENDAR_DAYS: Final = 1200
+"""So many dates are told apart; a script that has used them up may use the first ones again."""
 CODE_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 REGIONS: Final = ("eu", "us", "staging", "canary", "next", "apac", "lite", "pro")
 NUMERALS: Final = ("II", "III", "IV")
@@ -104,6 +106,8 @@ class Mint:
         self._lines: dict[str, _Line] = {}
         self._times: list[int] = []
         self._laps = 0
+        self._days: list[int] = []
+        """Days given since the calendar was last cleared."""
 
     # ------------------------------------------------------------ topics
 
@@ -165,8 +169,9 @@ class Mint:
         """A value of the field, as a literal, that this mint has neither given nor had claimed.
 
         Numbers and dates lie within the field's bounds as long as there is room, and go on
-        beyond them afterwards. Times of day are the exception to uniqueness: there are 1,440 of
-        them, and when all are given they come round again in the order in which they were.
+        beyond them afterwards. Uniqueness has two limits, neither of which a script of 500 turns
+        comes near: there are 1,440 times of day, which come round again in the order in which
+        they were given, and a calendar has so many days (CALENDAR_DAYS).
 
         Args:
             field: what the value is for.
@@ -176,6 +181,7 @@ class Mint:
             case "date":
                 now = date.fromisoformat(at[:10]).toordinal()
                 day = self._any("date", now + field.low, now + field.high)
+                self._remember_day(day)
                 return f"date:{date.fromordinal(day).isoformat()}"
             case "time":
                 hour, minute = divmod(self._time(field), 60)
@@ -203,7 +209,18 @@ class Mint:
         free = self._line(line).claim(number)
         if free and kind == "time":
             self._times.append(number)
+        if free and kind == "date":
+            self._remember_day(number)
         return free
+
+    def _remember_day(self, day: int) -> None:
+        """Keep the calendar from filling up: of the days given long ago, let go."""
+        self._days.append(day)
+        if len(self._days) >= CALENDAR_DAYS:
+            del self._days[: CALENDAR_DAYS // 2]
+            self._lines["date"] = calendar = _Line()
+            for recent in self._days:
+                calendar.claim(recent)
 
     def _line(self, name: str) -> _Line:
         line = self._lines.get(name)

@@ -13,14 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
+from typing import Literal
 
 from steeltrap.harness.script import (
+    Ask,
     Audit,
     Change,
     Erasure,
     Gauge,
     Header,
     Op,
+    OpName,
     Pause,
     Probe,
     Rule,
@@ -44,7 +47,8 @@ __all__ = ["Curtain", "Lags", "Slot", "Stage"]
 START = datetime(2026, 1, 5, 9, 0)
 GROUP_UNITS_MAX = 8
 """Probes that follow one update: a wide cascade is sampled, not probed whole, at each lag."""
-
+THINNING = 500
+"""Turns from which on gauges and audits come ever more rarely."""
 MADE = ("offset", "scaled")
 """Rules that make a value which nobody has said."""
 
@@ -204,7 +208,9 @@ class Stage:
             for _, rule, source in follow:
                 # Nothing follows by itself from a value that somebody has to look at.
                 chain.append(derive(rule, chain[source]) if rule.kind != "review" else "")
-            made = [v for v, (_, rule, _) in zip(chain[1:], follow, strict=True) if rule.kind in MADE]
+            made = [
+                v for v, (_, rule, _) in zip(chain[1:], follow, strict=True) if rule.kind in MADE
+            ]
             if all(self.mint.claim(value) for value in made):
                 break
         return chain[0]
@@ -216,22 +222,24 @@ class Stage:
 
     # ------------------------------------------------------------ saying things
 
-    def tell(self, *slots: Slot, value: str | None = None, **more: str) -> None:
+    def tell(self, *slots: Slot, value: str | None = None) -> None:
         """First values, in one utterance."""
-        ops = [
-            Op("tell", s.unit, value or self.fresh(s), importance=s.field.importance, **more)
+        self.say([
+            Op("tell", s.unit, value or self.fresh(s), importance=s.field.importance)
             for s in slots
-        ]
-        self.say(ops)
+        ])  # fmt: skip
 
-    def revise(self, *slots: Slot, value: str | None = None, **more: str) -> None:
+    def revise(self, *slots: Slot, value: str | None = None, valid_at: str | None = None) -> None:
         """New values, in one utterance."""
-        self.say([Op("revise", s.unit, value or self.fresh(s), **more) for s in slots])
+        self.say([Op("revise", s.unit, value or self.fresh(s), valid_at=valid_at) for s in slots])
 
-    def op(self, name: str, slot: Slot, value: str | None = None, **more: str) -> None:
+    def op(
+        self, name: OpName, slot: Slot, value: str | None = None, *,
+        source: str = "owner", until: str | None = None,
+    ) -> None:  # fmt: skip
         """Any other op on one unit; without a value, its current one."""
         value = value if value is not None or name == "retract" else self.current(slot)
-        self.say([Op(name, slot.unit, value, **more)])  # type: ignore[arg-type]
+        self.say([Op(name, slot.unit, value, source=source, until=until)])
 
     def depend(self, source: Slot, target: Slot, rule: Rule) -> None:
         """Tie `target` to `source`."""
@@ -262,7 +270,8 @@ class Stage:
             id=self._id("t"), at=self.at, tenant=tenant, session=session, text=text,
             ops=list(ops), family=self.family,
         )  # fmt: skip
-        self._last_unit[tenant] = ops[-1].unit
+        # A rule or a relation speaks of two things: "it" would be either.
+        self._last_unit[tenant] = None if ops[-1].target else ops[-1].unit
         self.turns += 1
         changes = self._add(turn)
         self._follow_up(changes)
@@ -284,7 +293,7 @@ class Stage:
     # ------------------------------------------------------------ asking things
 
     def ask(
-        self, slot: Slot, ask: str = "current", *,
+        self, slot: Slot, ask: Ask = "current", *,
         of: str | None = None, swap: tuple[str, Slot] | None = None, control: Slot | None = None,
     ) -> None:  # fmt: skip
         """A question as a user asks it: part of the trajectory."""
@@ -295,7 +304,7 @@ class Stage:
         control_unit = control.unit if control else self._bystander(slot)
         self._probe(slot.unit, ask, of=of, observe="in-script", swap=other, control=control_unit)
 
-    def check(self, *slots: Slot, ask: str = "current", of: str | None = None) -> None:
+    def check(self, *slots: Slot, ask: Ask = "current", of: str | None = None) -> None:
         """A measuring question, asked of a copy where the system can be copied."""
         if ask == "current":
             self._group([slot.unit for slot in slots], lag=None)
@@ -343,7 +352,7 @@ class Stage:
         """Move the clock; a new session begins after a long gap, and maintenance before it."""
         self._now += timedelta(minutes=self.dice.between(4, 55))
         if self.dice.chance(0.12):
-            self._now += timedelta(minutes=self.dice.between(600, 3600))
+            self._now += timedelta(minutes=self.dice.between(600, 5400))
             if self.steps:
                 self._add(Pause(id=self._id("m"), at=self.at, tenant=tenant))
                 self._now += timedelta(minutes=1)
@@ -414,14 +423,14 @@ class Stage:
         return list(ordered)
 
     def _probe(
-        self, unit: str, ask: str, *, lag: int | None = None, group: str = "",
-        of: str | None = None, observe: str = "fork", swap: Swap | None = None,
+        self, unit: str, ask: Ask, *, lag: int | None = None, group: str = "",
+        of: str | None = None, observe: Literal["fork", "in-script"] = "fork", swap: Swap | None = None,
         control: str | None = None,
     ) -> None:  # fmt: skip
         text = self.renderer.question(ask, unit, at=self.at, of=of)
         self._add(Probe(
-            id=self._id("p"), at=self.at, tenant=tenant_of(unit), ask=ask, text=text, unit=unit,  # type: ignore[arg-type]
-            of=of, lag=lag, group=group or self._id("q"), observe=observe, swap=swap,  # type: ignore[arg-type]
+            id=self._id("p"), at=self.at, tenant=tenant_of(unit), ask=ask, text=text, unit=unit,
+            of=of, lag=lag, group=group or self._id("q"), observe=observe, swap=swap,
             control=control, family=self.family,
         ))  # fmt: skip
 
@@ -432,11 +441,19 @@ class Stage:
         if audit or self.turns >= self._next_gauge:
             family, self.family = self.family, "audit"
             self._add(Gauge(id=self._id("g"), at=self.at, full=audit))
-            self._next_gauge = max(self.turns + self._gauge_every, self.turns * 101 // 100)
+            self._next_gauge = self._later(self._gauge_every, 50)
             if audit:
                 self._audit()
-                self._next_audit = max(self.turns + self._audit_every, self.turns * 21 // 20)
+                self._next_audit = self._later(self._audit_every, 5)
             self.family = family
+
+    def _later(self, every: int, part: int) -> int:
+        """The turn of the next look: `every` turns on, and past THINNING a fixed part of the way.
+
+        The number of units grows with the script, so that looking at all of them at fixed
+        distances would cost the square of its length.
+        """
+        return self.turns + (every if self.turns < THINNING else max(every, self.turns // part))
 
     def _audit(self) -> None:
         """Ask for every unit that was ever told of, and look its history up."""
@@ -449,4 +466,3 @@ class Stage:
                 id=self._id("a"), at=self.at, tenant=tenant_of(unit), unit=unit,
                 text=self.renderer.history_question(unit), group=group, family="audit",
             ))  # fmt: skip
-

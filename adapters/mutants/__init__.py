@@ -23,6 +23,9 @@ MUTANTS: dict[str, type[Mutant]] = {
     cls.name: cls
     for module in (reading, state, dependency, provenance, bound, adaptation, beyond)
     for cls in vars(module).values()
-    if isinstance(cls, type) and issubclass(cls, Mutant) and cls.__module__ == module.__name__ and cls.name
+    if isinstance(cls, type)
+    and issubclass(cls, Mutant)
+    and cls.__module__ == module.__name__
+    and cls.name
 }
 """Every mutant by name, in the order of the conditions that they break."""

@@ -44,14 +44,17 @@ class CountsAtMaintenance(Mutant):
     raises = ("inert-retrieval",)
     families = FAMILY
 
+    def begin(self) -> None:
+        self.log: list[str] = []
+
     def touch(self, name: str) -> None:
-        self.log = [*getattr(self, "log", []), name]
+        self.log = [*self.log, name]
 
     def maintain(self, at: str) -> None:
         super().maintain(at)
-        for name in getattr(self, "log", []):
+        for name in self.log:
             super().touch(name)
-        self.log: list[str] = []
+        self.log = []
 
 
 class ReadingTires(Mutant):

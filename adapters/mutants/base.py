@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from steeltrap.adapters.ideal import Ideal
@@ -23,8 +24,15 @@ class Mutant(Ideal):
     turns: ClassVar[int] = 150
     """How long a script of such a family has to be for the defect to show, and no more than it."""
 
-    turn_id = ""
-    turn_number = 0
+    def open(self, folder: Path) -> None:
+        """Begin empty."""
+        super().open(folder)
+        self.turn_id = ""
+        self.turn_number = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Set up what the defect needs to remember."""
 
     def ingest(self, turn: Utterance) -> None:
         """Count turns, then do as the ideal does."""

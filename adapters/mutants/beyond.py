@@ -55,15 +55,17 @@ class KeepsHistoryOfErased(Mutant):
     raises = ("trace",)
     families = ("erasure",)
 
+    def begin(self) -> None:
+        self.ghosts: dict[str, list[Item]] = {}
+
     def erase(self, tenant: str, subject: Subject | None) -> None:
         before = {name: self.history_of(name) for name in self.world.by_tenant.get(tenant, {})}
         super().erase(tenant, subject)
-        self.ghosts = getattr(self, "ghosts", {})
         self.ghosts |= {n: items for n, items in before.items() if n not in self.world.units}
 
     def history(self, subject: Subject) -> Sequence[Item]:
         name = f"{subject.tenant}/{subject.topic}/{subject.field}"
-        return getattr(self, "ghosts", {}).get(name) or super().history(subject)
+        return self.ghosts.get(name) or super().history(subject)
 
 
 class ErasedComesBack(Mutant):
@@ -73,16 +75,18 @@ class ErasedComesBack(Mutant):
     raises = ("trace",)
     families = ("erasure",)
 
+    def begin(self) -> None:
+        self.bin: dict[str, tuple[Unit, Entry | None]] = {}
+
     def erase(self, tenant: str, subject: Subject | None) -> None:
         before = {n: self.world.units[n] for n in self.world.by_tenant.get(tenant, {})}
         kept = {name: (unit, unit.now) for name, unit in before.items()}
         super().erase(tenant, subject)
-        self.bin: dict[str, tuple[Unit, Entry | None]] = getattr(self, "bin", {})
         self.bin |= {name: pair for name, pair in kept.items() if name not in self.world.units}
 
     def maintain(self, at: str) -> None:
         super().maintain(at)
-        for name, (unit, entry) in getattr(self, "bin", {}).items():
+        for name, (unit, entry) in self.bin.items():
             unit.now, unit.state = entry, "set" if entry and entry.value else "unset"
             self.world.units[name] = unit
             self.world.by_tenant[tenant_of(name)][name] = None

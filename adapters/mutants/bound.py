@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from steeltrap.adapters.mutants.base import Mutant
 from steeltrap.harness.memory import Item, Subject, Utterance
@@ -16,9 +17,11 @@ class KeepsNoise(Mutant):
     raises = ("over-bound",)
     families = ("distraction",)
 
+    def begin(self) -> None:
+        self.noise: list[tuple[str, Item]] = []
+
     def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
         super().take_in(turn, ops)
-        self.noise = getattr(self, "noise", [])
         if all(op.op == "noise" for op in ops):
             self.noise.append((turn.tenant, Item(turn.text, f"noise/{turn.id}", (turn.id,))))
 
@@ -33,9 +36,11 @@ class KeepsRestatements(Mutant):
     raises = ("over-bound",)
     families = ("restatement-flood",)
 
+    def begin(self) -> None:
+        self.repeats: list[str] = []
+
     def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
         super().take_in(turn, ops)
-        self.repeats = getattr(self, "repeats", [])
         for op in ops:
             if op.op == "restate" and op.unit:
                 self.repeats.append(op.unit)
@@ -52,9 +57,11 @@ class AppendsTurns(Mutant):
     raises = ("over-bound", "superseded-active")
     families = ("restatement-flood",)
 
+    def begin(self) -> None:
+        self.texts: list[tuple[str, Item]] = []
+
     def ingest(self, turn: Utterance) -> None:
         super().ingest(turn)
-        self.texts = getattr(self, "texts", [])
         self.texts.append((turn.tenant, Item(turn.text, turn.id, (turn.id,), turn.at)))
 
     def active(self, tenant: str) -> list[Item]:
@@ -66,7 +73,9 @@ class AppendsTurns(Mutant):
 
     def _about_gone(self, item: Item) -> bool:
         ops = self._turns[item.id or ""].ops
-        return any(op.unit and op.op != "associate" and op.unit not in self.world.units for op in ops)
+        return any(
+            op.unit and op.op != "associate" and op.unit not in self.world.units for op in ops
+        )
 
 
 class Forgets(Mutant):
@@ -78,8 +87,7 @@ class Forgets(Mutant):
         """Whether a unit has been forgotten."""
         return False
 
-    def open(self, folder: object) -> None:  # type: ignore[override]
-        super().open(folder)  # type: ignore[arg-type]
+    def begin(self) -> None:
         self.spoken_of: dict[str, int] = {}
 
     def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
@@ -120,7 +128,7 @@ class ForgetsByAge(Forgets):
     """What nobody has spoken of or asked for in eight turns goes to the archive, whatever it is."""
 
     name = "forgets-by-age"
-    raises = ("inverted-retention",)
+    raises: ClassVar[tuple[str, ...]] = ("inverted-retention",)
     families = ("importance-inversion",)
 
     def gone(self, name: str) -> bool:

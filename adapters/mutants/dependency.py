@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as changed
 from itertools import islice
 
+import msgspec
+
 from steeltrap.adapters.mutants.base import Mutant, superseded
 from steeltrap.harness import values
-from steeltrap.harness.memory import Item
-from steeltrap.harness.script import Change, Op, Rule
+from steeltrap.harness.memory import Item, Utterance
+from steeltrap.harness.script import Change, Header, Op, Rule
 from steeltrap.workloads.world import Edge, Entry, Unit, World, derive
 
 FAMILY = ("dependency-cascade",)
@@ -200,45 +202,25 @@ class ShiftsItself(Mutant):
     world_class = _Adding
 
 
-class _Associative(_Careless):
-    """Follows association edges as if they were extension edges."""
+class _Associative(World):
+    """Notes which units of related topics an update would move, if relations were rules."""
+
+    def __init__(self, header: Header) -> None:
+        super().__init__(header)
+        self.disturbed: dict[str, None] = {}
 
     def propagate(self, origin: Unit, cause: Entry) -> list[Change]:
-        changes = super().propagate(origin, cause)
-        topic = origin.name.rsplit("/", 1)[0]
-        for other in self.associations.get(topic, ()):
-            for unit in list(self.units.values()):
-                if unit.name.rsplit("/", 1)[0] == other and self.untied(unit):
-                    self.disturb(unit, origin)
-        return changes
+        self.disturbed.pop(origin.name, None)
+        related = self.associations.get(origin.name.rsplit("/", 1)[0], ())
+        for name in self.units:
+            if name.rsplit("/", 1)[0] in related:
+                self.disturbed[name] = None
+        return super().propagate(origin, cause)
 
-    def untied(self, unit: Unit) -> bool:
-        """Whether a unit neither follows from others nor is followed."""
+    def astray(self, name: str) -> bool:
+        """Whether a unit is disturbed, and neither follows from others nor is followed."""
         tied = {edge.target for edges in self.edges.values() for edge in edges}
-        return unit.state != "unset" and unit.name not in tied and unit.name not in self.edges
-
-    def disturb(self, unit: Unit, origin: Unit) -> None:
-        """What an update does to a topic that is merely related."""
-        assert unit.now is not None
-        if unit.now.value and unit.now.value.startswith("date:"):
-            # The entry itself stays in the history as it was told.
-            unit.now = changed(unit.now, value=values.shifted(unit.now.value, 401))
-        else:
-            self.flag(unit, origin, 1)
-
-
-class PropagatesOverAssociations(Mutant):
-    """What is merely related is moved along."""
-
-    name = "propagates-over-associations"
-    raises = ("spurious-propagation",)
-    families = FAMILY
-    world_class = _Associative
-
-
-class _Flagging(_Associative):
-    def disturb(self, unit: Unit, origin: Unit) -> None:
-        self.flag(unit, origin, 1)
+        return name in self.disturbed and name not in tied and name not in self.edges
 
 
 class FlagsAssociations(Mutant):
@@ -247,7 +229,29 @@ class FlagsAssociations(Mutant):
     name = "flags-associations"
     raises = ("spurious-propagation",)
     families = FAMILY
-    world_class = _Flagging
+    world_class = _Associative
+
+    def present(self, name: str) -> list[Item]:
+        items = super().present(name)
+        assert isinstance(self.world, _Associative)
+        return [self.disturb(name, item) for item in items] if self.world.astray(name) else items
+
+    def disturb(self, name: str, item: Item) -> Item:
+        """What an update does to a topic that is merely related."""
+        return msgspec.structs.replace(item, review=True)
+
+
+class PropagatesOverAssociations(FlagsAssociations):
+    """What is merely related is moved along: dates by days, the rest into review."""
+
+    name = "propagates-over-associations"
+
+    def disturb(self, name: str, item: Item) -> Item:
+        unit = self.unit(name)
+        if unit is None or unit.now is None or not (unit.now.value or "").startswith("date:"):
+            return super().disturb(name, item)
+        moved = values.shifted(unit.now.value or "", 401)
+        return self.item(unit, changed(unit.now, value=moved))
 
 
 class CycleNeverSettles(Mutant):
@@ -313,9 +317,8 @@ class IgnoresLaterRules(Mutant):
     raises = ("missed-propagation",)
     families = FAMILY
 
-    def take_in(self, turn: object, ops: object) -> None:  # type: ignore[override]
-        kept = [op for op in ops if not self._second(op)]  # type: ignore[attr-defined]
-        super().take_in(turn, kept)  # type: ignore[arg-type]
+    def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
+        super().take_in(turn, [op for op in ops if not self._second(op)])
 
     def _second(self, op: Op) -> bool:
         return op.op == "depend" and any(

@@ -50,7 +50,9 @@ class ForgetsHistoryAtMaintenance(Mutant):
     name = "forgets-history-at-maintenance"
     raises = ("lost-history",)
     families = ("revision-chain",)
-    cleaned: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        self.cleaned: tuple[str, ...] = ()
 
     def maintain(self, at: str) -> None:
         super().maintain(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 
 import msgspec
@@ -53,13 +54,15 @@ class ServesFirst(Mutant):
     def now(self, name: str) -> list[Item]:
         return self.stale(name, lambda old: old[0])
 
-    def stale(self, name: str, choose: object, least: int = 1) -> list[Item]:
+    def stale(
+        self, name: str, choose: Callable[[list[Entry]], Entry], least: int = 1
+    ) -> list[Item]:
         """One of at least `least` earlier values of a unit that was spoken of directly."""
         unit = self.unit(name)
         old = superseded(unit) if unit else []
         if unit is None or unit.now is None or unit.now.hop or len(old) < least:
             return self.present(name)
-        return [self.item(unit, choose(old))]  # type: ignore[operator]
+        return [self.item(unit, choose(old))]
 
 
 class StaleAtThirdRevision(ServesFirst):
@@ -200,9 +203,11 @@ class AnswersWithRumour(Mutant):
     raises = ("wrong-read",)
     families = ("authority",)
 
-    def take_in(self, turn: Utterance, ops: list[Op]) -> None:  # type: ignore[override]
+    def begin(self) -> None:
+        self.rumours: dict[str, str | None] = {}
+
+    def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
         super().take_in(turn, ops)
-        self.rumours = getattr(self, "rumours", {})
         for op in ops:
             if op.unit:
                 self.rumours[op.unit] = op.value if op.op == "rumour" else None

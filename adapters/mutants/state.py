@@ -60,8 +60,7 @@ class Resurrects(Mutant):
 
     raises = ("resurrection", "superseded-active")
 
-    def open(self, folder: object) -> None:  # type: ignore[override]
-        super().open(folder)  # type: ignore[arg-type]
+    def begin(self) -> None:
         self.revived: dict[str, None] = {}
 
     def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
@@ -223,10 +222,12 @@ class ListsRumours(Mutant):
     raises = ("policy-breach",)
     families = ("authority",)
 
+    def begin(self) -> None:
+        self.rumours: dict[str, str | None] = {}
+
     def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
         super().take_in(turn, ops)
-        self.rumours = getattr(self, "rumours", {})
-        self.rumours |= {op.unit: op.value for op in ops if op.op == "rumour"}
+        self.rumours |= {op.unit: op.value for op in ops if op.op == "rumour" and op.unit}
 
     def listed(self, name: str) -> list[Item]:
         unit, rumour = self.unit(name), self.rumours.get(name)

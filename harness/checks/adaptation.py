@@ -82,9 +82,7 @@ def standings(script: Script, events: Iterable[Event], spec: TwinSpec) -> Standi
     return standing
 
 
-def _units(
-    step: Probe, event: Event, items: list[Item], catalogue: Catalogue
-) -> list[set[str]]:
+def _units(step: Probe, event: Event, items: list[Item], catalogue: Catalogue) -> list[set[str]]:
     """The units that each item served speaks of."""
     return [
         {claim.unit for claim in catalogue.claims(items[number], step.tenant)}

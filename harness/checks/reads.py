@@ -48,8 +48,8 @@ class QuerySoundness:
             return
         turns = view.ledger.turns
         if finding.probe.ask != "current":
-            names = ("history-denied", "wrong-read", "ambiguous-read")
-            self.sheet.test(names, turns, *([_named(view, finding)] if finding.name else []))
+            found = [_named(view, finding)] if finding.name else []
+            self.sheet.test(("history-denied", "wrong-read", "ambiguous-read"), turns, *found)
             return
         names = ("stale-read", "ambiguous-read", "wrong-read", "exposed-history")
         found = []
@@ -139,7 +139,7 @@ class Beyond:
         probe = view.step
         assert isinstance(probe, Probe)
         if len(view.ledger.tenants) > 1:
-            self._leak(view, probe)
+            self._leak(view)
         finding = view.finding
         if finding is None or probe.unit is None:
             return
@@ -151,7 +151,7 @@ class Beyond:
             found = [_named(view, finding)] if finding.name == "obeyed-injection" else []
             self.sheet.test(("obeyed-injection",), view.ledger.turns, *found)
 
-    def _leak(self, view: View, probe: Probe) -> None:
+    def _leak(self, view: View) -> None:
         foreign, found = view.foreign, []
         if foreign is not None:
             shown = values.display(foreign.value) if foreign.value else foreign.meaning

@@ -167,9 +167,7 @@ class Scorer:
         if probe.ask != "current":
             return judge_past(probe, answer, self.ledger)
         source_right = probe.via is None or self._group_right.get(probe.via, True)
-        return judge_current(
-            probe, answer, self.ledger, self._catalogue, source_right=source_right
-        )
+        return judge_current(probe, answer, self.ledger, self._catalogue, source_right=source_right)
 
     def _remember(self, probe: Probe, finding: Finding) -> None:
         assert probe.unit is not None

@@ -38,7 +38,7 @@ class View:
     """What was served on the unit asked for: (place of the item, from 1; claim), in order."""
     foreign: Claim | None = None
     """The first thing served that belongs to another tenant."""
-    claims_of: Callable[[str], list[Claim]] = lambda unit: []
+    claims_of: Callable[[str], list[Claim]] = lambda _: []
     """What was served on any other unit."""
     finding: Finding | None = None
     exposed: list[str] = field(default_factory=list)

@@ -77,7 +77,7 @@ def try_seed(seed: int) -> Findings:
     findings = {}
     for suspect in suspects():
         mix = [_script("adversarial", 500, seed)]
-        findings[suspect.name] = trial(suspect, seed, _home(suspect, seed), mix)
+        findings[suspect.name] = trial(suspect, _home(suspect, seed), mix)
     _script.cache_clear()
     return findings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from steeltrap.workloads.stage import Stage
 
@@ -18,10 +18,20 @@ __all__ = [
 ]
 
 
-def _between(earlier: str, later: str) -> str:
-    """The instant half-way between two."""
-    a, b = datetime.fromisoformat(earlier), datetime.fromisoformat(later)
-    return (a + (b - a) / 2).isoformat(timespec="minutes")
+def _days_between(earlier: str, later: str) -> list[str]:
+    """Noon of every day between two instants, the days of both left out.
+
+    Questions about the past name a day, so nothing may have changed on it.
+    """
+    first, last = date.fromisoformat(earlier[:10]), date.fromisoformat(later[:10])
+    days = ((first + timedelta(days=n)) for n in range(1, (last - first).days))
+    return [f"{day.isoformat()}T12:00" for day in days]
+
+
+def _until_days_have_passed(stage: Stage, since: str, days: int) -> Iterator[int]:
+    """Let turns pass until so many whole days lie between an instant and now."""
+    while len(_days_between(since, stage.at)) < days:
+        yield 1
 
 
 def revision_chain(stage: Stage) -> Iterator[int]:
@@ -74,13 +84,12 @@ def out_of_order(stage: Stage) -> Iterator[int]:
     slot = stage.slot()
     stage.tell(slot)
     told_at = stage.at
-    yield stage.dice.between(3, 6)
+    yield from _until_days_have_passed(stage, told_at, 2)
     stage.revise(slot)
-    revised_at = stage.at
+    since, later = _days_between(told_at, stage.at)[:2]
     yield stage.dice.between(1, 5)
-    since = _between(told_at, revised_at)
     stage.revise(slot, valid_at=since)
-    stage.check(slot, ask="as-of", of=_between(since, revised_at))
+    stage.check(slot, ask="as-of", of=later)
     stage.check(slot, ask="previous")
     yield stage.dice.between(2, 6)
     stage.ask(slot)
@@ -90,9 +99,12 @@ def expiry(stage: Stage) -> Iterator[int]:
     """A value that holds until a stated time; nothing takes its place, or a new value does."""
     slot = stage.slot()
     # Later than the longest gap between two turns, so that it lies ahead when it is said.
-    until = datetime.fromisoformat(stage.at) + timedelta(hours=stage.dice.between(64, 120))
+    until = datetime.fromisoformat(stage.at) + timedelta(hours=stage.dice.between(96, 160))
     stage.op(
-        "expire", slot, stage.fresh(slot), until=until.replace(minute=0).isoformat(timespec="minutes")
+        "expire",
+        slot,
+        stage.fresh(slot),
+        until=until.replace(minute=0).isoformat(timespec="minutes"),
     )
     while stage.current(slot) is not None:
         yield 1
@@ -125,14 +137,17 @@ def history_audit(stage: Stage) -> Iterator[int]:
     """A chain of values, then questions about the past: the one before, and as of an instant."""
     slot = stage.slot()
     stage.tell(slot)
-    moments = [stage.at]
-    for _ in range(stage.dice.between(2, 5)):
-        yield stage.dice.between(1, 4)
+    days: list[str] = []
+    for _ in range(stage.dice.between(2, 4)):
+        since = stage.at
+        if stage.dice.chance(0.7) or not days:
+            yield from _until_days_have_passed(stage, since, 1)
+        yield stage.dice.between(1, 3)
         stage.revise(slot)
-        moments.append(stage.at)
+        days += _days_between(since, stage.at)[:1]
     yield 1
     stage.check(slot, ask="previous")
-    for earlier, later in stage.dice.sample(list(zip(moments, moments[1:], strict=False)), 2):
-        stage.check(slot, ask="as-of", of=_between(earlier, later))
+    for day in stage.dice.sample(days, 2):
+        stage.check(slot, ask="as-of", of=day)
     yield stage.dice.between(1, 6)
     stage.check(slot, ask="previous")

@@ -78,9 +78,7 @@ def _plan(stage: Stage, shape: str) -> tuple[Slot, Plan, list[tuple[Slot, Slot, 
     return root, plan, [(slots[-1], root, back)]
 
 
-def _diamond(
-    stage: Stage, slots: list[Slot]
-) -> tuple[Slot, Plan, list[tuple[Slot, Slot, Rule]]]:
+def _diamond(stage: Stage, slots: list[Slot]) -> tuple[Slot, Plan, list[tuple[Slot, Slot, Rule]]]:
     """root -> left -> bottom and root -> right -> bottom, with rules that agree."""
     root, left, right = slots
     bottom = stage.slot(kinds=("date",))
@@ -96,10 +94,7 @@ def _diamond(
 def _single(stage: Stage, kind: str) -> tuple[Slot, Plan]:
     """One edge inside one topic, as the domain knows it."""
     pairs: list[tuple[Domain, Link]] = [
-        (domain, link)
-        for domain in domains()
-        for link in domain.links
-        if link.rule == kind
+        (domain, link) for domain in domains() for link in domain.links if link.rule == kind
     ]
     domain, link = stage.dice.pick(pairs)
     root = stage.slot(domain=domain, field=domain.field(link.source))
@@ -128,4 +123,3 @@ def _below(plan: Plan) -> Plan:
             below.append((slot, rule, place[source]))
             place[number] = len(below)
     return below
-

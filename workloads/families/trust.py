@@ -15,7 +15,9 @@ def authority(stage: Stage) -> Iterator[int]:
     stage.tell(slot)
     for _ in range(stage.dice.between(1, 3)):
         yield stage.dice.between(1, 4)
-        stage.op("rumour", slot, stage.fresh(slot), source=stage.dice.pick(("colleague", "hearsay")))
+        stage.op(
+            "rumour", slot, stage.fresh(slot), source=stage.dice.pick(("colleague", "hearsay"))
+        )
         stage.check(slot)
         if stage.dice.chance(0.4):
             stage.check_later(slot, 5)
