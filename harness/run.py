@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import OnEvent, drive
-from steeltrap.harness.evidence import evidence_rows
+from steeltrap.harness.evidence import CUTOFFS, evidence_rows
 from steeltrap.harness.history import Event, fingerprint, read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.metrics import timing
@@ -78,7 +78,11 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         twins=[compare(script, twin, cell.history, history) for twin, history in pairs],
     )
     outcome = scored.outcome
-    outcome.evidence = evidence_rows(_joined(script, cell.history))
+    outcome.evidence = evidence_rows(
+        _joined(script, cell.history),
+        cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
+        audited="audit_sha256" in script.header.settings,
+    )
     outcome.fingerprint = fingerprint(cell.history)
     outcome.twins = {twin.name: fingerprint(history) for twin, history in pairs}
     record = Record(spec=cell.spec, outcome=outcome, timing=timing(_joined(script, cell.history)))
