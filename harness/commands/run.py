@@ -77,7 +77,8 @@ def _report(done: Sequence[tuple[Cell, Record]], folder: Path, out: Console) -> 
     from steeltrap.reports.layout import markdown, show
 
     records = [record for _, record in done]
-    told = notes(_header(cell) for cell, _ in done)
+    scripts = {cell.spec.script_sha256: cell for cell, _ in done}
+    told = notes(map(_header, scripts.values()))
     show(records, out, notes=told)
     path = folder / "report.md"
     write(path, markdown(records, notes=told).encode())

@@ -1,0 +1,119 @@
+"""One cell from nothing to its record, and again from its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steeltrap.adapters.flat import Flat
+from steeltrap.adapters.ideal import Ideal
+from steeltrap.harness.history import HistoryError
+from steeltrap.harness.memory import Memory
+from steeltrap.harness.readers import Oracle, Top1
+from steeltrap.harness.record import read_record
+from steeltrap.harness.run import run_cell, score_cell
+from steeltrap.harness.script import Script
+from steeltrap.harness.store import Cell, open_cell, run_spec
+from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.workloads.figure1 import figure_1
+
+
+@pytest.fixture(scope="module")
+def script() -> Script:
+    families = {"reinforcement": 1.0, "authority": 1.0}
+    return compose(ScriptSettings(name="mixed", turns=150, families=families), 2)
+
+
+def cell(folder: Path, script: Script, system: str = "flat") -> Cell:
+    spec = run_spec(script, system=system, settings={}, reader="oracle", limit=10)
+    return open_cell(folder, spec, script)
+
+
+def outcome(folder: Cell) -> bytes:
+    return msgspec.json.encode(read_record(folder.record).outcome)
+
+
+@pytest.mark.parametrize("make", [Flat, Ideal])
+@pytest.mark.parametrize("share", [0.1, 0.6, 0.95])
+def test_a_run_that_was_killed_ends_in_the_same_record(
+    script: Script, tmp_path: Path, make: type[Memory], share: float
+) -> None:
+    """Cut in the main history or in a twin's, the run is taken up to the same outcome."""
+    assert script.header.twins
+    whole, cut = cell(tmp_path / "whole", script), cell(tmp_path / "cut", script)
+    run_cell(whole, make, script, Oracle())
+    run_cell(cut, make, script, Oracle())
+    for history in (cut.history, *sorted(cut.twins.glob("*.jsonl"))):
+        data = history.read_bytes()
+        history.write_bytes(data[: int(len(data) * share)])
+        cut.record.unlink()
+        run_cell(cut, make, script, Oracle())
+        assert outcome(whole) == outcome(cut)
+
+
+def test_scoring_again_gives_the_same_record(script: Script, tmp_path: Path) -> None:
+    """A stored run is scored from its files alone, by whatever reader."""
+    folder = cell(tmp_path, script)
+    first = run_cell(folder, Flat, script, Oracle())
+    violations = folder.violations.read_bytes()
+    assert first.outcome == score_cell(folder, Script.read(folder.script)).outcome
+    assert violations == folder.violations.read_bytes()
+    assert first.outcome.recall != score_cell(folder, script, Top1()).outcome.recall
+
+
+def test_a_truncated_history_is_not_scored(script: Script, tmp_path: Path) -> None:
+    """Half a run has no record."""
+    folder = cell(tmp_path, script)
+    run_cell(folder, Flat, script, Oracle())
+    folder.history.write_bytes(folder.history.read_bytes()[:-9])
+    with pytest.raises(HistoryError, match="run it again to go on"):
+        score_cell(folder, script)
+
+
+def test_nothing_of_the_memory_is_left_behind(script: Script, tmp_path: Path) -> None:
+    """When a run is whole, its folder holds what results are made from and nothing else."""
+    folder = cell(tmp_path, script)
+    run_cell(folder, Flat, script, Oracle())
+    left = sorted(path.name for path in folder.folder.iterdir())
+    assert ["history.jsonl", "record.json", "script.jsonl", "spec.json", "twins", "violations.jsonl"] == left  # fmt: skip
+
+
+def test_reading_is_inert_in_a_transcript_and_not_in_the_ideal_memory(tmp_path: Path) -> None:
+    """The twins of figure 1 tell a read-only memory from one that adapts."""
+    script = figure_1()
+    flat = run_cell(cell(tmp_path, script), lambda: Flat(window_turns=12), script, Oracle())
+    assert 1 == flat.outcome.verdicts["C6"].names["inert-retrieval"].violations
+    ideal = run_cell(cell(tmp_path, script, "ideal"), Ideal, script, Oracle())
+    assert "held" == ideal.outcome.verdicts["C6"].validity
+
+
+def test_figure_1_shows_its_four_failures_on_a_window_and_none_on_the_ideal(tmp_path: Path) -> None:
+    """Growth, missing revision, forgetting by age, read-only retrieval: each where it belongs."""
+    script = figure_1()
+    window = run_cell(cell(tmp_path, script), lambda: Flat(window_turns=12), script, Oracle())
+    found = {
+        name
+        for verdict in window.outcome.verdicts.values()
+        for name, tally in verdict.names.items()
+        if tally.violations
+    }
+    failures = {"over-bound", "superseded-active", "missed-propagation", "inverted-retention", "inert-retrieval"}  # fmt: skip
+    assert failures <= found
+    ideal = run_cell(cell(tmp_path, script, "ideal"), Ideal, script, Oracle())
+    verdicts = {c: v.validity for c, v in ideal.outcome.verdicts.items() if c != "beyond"}
+    assert dict.fromkeys(("C1", "C2", "C3", "C4", "C5", "C6"), "held") == verdicts
+
+
+def test_what_cannot_be_observed_is_unknown_and_never_held(tmp_path: Path) -> None:
+    """A memory that shows nothing but answers is not credited with what was not seen."""
+
+    class Closed(Ideal):
+        active = history = salience = recover = None  # type: ignore[assignment]
+
+    script = compose(ScriptSettings(name="revision-chain", turns=80, families={"revision-chain": 1}), 1)  # fmt: skip
+    record = run_cell(cell(tmp_path, script, "closed"), Closed, script, Oracle())
+    validities = {c: v.validity for c, v in record.outcome.verdicts.items()}
+    assert {"C1": "held", "C2": "unknown", "C3": "unknown", "C4": "unknown", "C5": "unknown", "C6": "unknown"} == {c: validities[c] for c in validities if c != "beyond"}  # fmt: skip
+    assert "the state cannot be listed" in record.outcome.verdicts["C2"].note
