@@ -118,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # whoever was reading has gone, as `head` does; nothing is left to say
         sys.stderr.close()
         return 0
+    except OSError as error:
+        return _say(f"{error.filename or 'a file'}: {error.strerror}; what was done is kept", 1)
 
 
 def _say(what: object, code: int) -> int:
