@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from steeltrap.harness.script import Change, Header, Op, Turn
+from steeltrap.harness.script import Change, Header, Op, Turn, tenant_of
 
 __all__ = ["Account", "Ledger"]
 
@@ -85,6 +85,8 @@ class Ledger:
         self.turns = 0
         self.tenants: dict[str, None] = {}
         self.doubts: list[Doubt] = []
+        self.trivial: dict[str, dict[str, None]] = {}
+        """tenant -> its trivial units, in the order in which they were told."""
         self.edges: dict[str, list[str]] = {}
         self._associated: dict[str, list[str]] = {}
         self._moved: dict[str, int] = {}
@@ -123,6 +125,8 @@ class Ledger:
         match op.op:
             case "tell" | "expire" if op.importance != "normal":
                 account.importance = op.importance
+                if op.importance == "trivial":
+                    self.trivial.setdefault(tenant_of(op.unit), {})[op.unit] = None
             case "rumour" if op.value:
                 account.rumoured[op.value] = None
             case "instruct" if op.value:

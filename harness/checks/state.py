@@ -228,11 +228,12 @@ class BoundedState:
         return view.listing is not None and unit in view.listing.held
 
     def _trivial_that_stays(self, view: View, tenant: str) -> str:
-        for account in view.ledger.accounts.values():
-            if account.importance == "trivial" and account.state == "set" and tenant_of(account.unit) == tenant:  # fmt: skip
-                there = self._listed(view, account.unit) if self._lists else account.last_verdict == "correct"  # fmt: skip
-                if there:
-                    return account.unit.split("/", 1)[1]
+        # The latest first: it is the one that is likeliest still there.
+        for unit in reversed(view.ledger.trivial.get(tenant, {})):
+            account = view.ledger.account(unit)
+            there = self._listed(view, unit) if self._lists else account.last_verdict == "correct"
+            if there and account.state == "set":
+                return unit.split("/", 1)[1]
         return ""
 
     def audit(self, view: View) -> None:
