@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 from steeltrap.harness.history import (
     Event,
@@ -39,7 +39,7 @@ from steeltrap.harness.memory import (
     Utterance,
     capabilities,
 )
-from steeltrap.harness.replies import Items
+from steeltrap.harness.replies import Items, number
 from steeltrap.harness.script import (
     Audit,
     Erasure,
@@ -144,19 +144,30 @@ class Driver:
         self._tenants: dict[str, None] = {}
         self._settled = True
         self._fork: tuple[str, Memory] | None = None
-        self._ms = 0.0
+        self._ms = self._settle_ms = 0.0
 
     def again(self, step: Step, recorded: Event) -> None:
-        """Do a recorded step over, for its effect on the memory; the record stands as it is."""
+        """Do a recorded step over, for its effect on the memory; the record stands as it is.
+
+        Raises:
+            HistoryError: the step did not end as it had.
+        """
         items, self._items = self._items, Items()
-        self.do(recorded.i, step)
+        done = self.do(recorded.i, step)
         self._items = items
         self._items.extend(recorded.new)
+        if done.type != recorded.type:
+            raise HistoryError(
+                f"step {recorded.i} ended '{recorded.type}' and ends '{done.type}' when it is done"
+                f" over ({done.error or 'no error'}), so the memory cannot be brought back to where"
+                " the run stopped; run with fresh=true"
+            )
 
     def do(self, i: int, step: Step) -> Event:
         """Do one step and say what became of it."""
         event = Event(i=i, type="ok")
-        self._ms = 0.0
+        self._ms = self._settle_ms = 0.0
+        seen = len(self._items.all)
         try:
             match step:
                 case Turn():
@@ -175,7 +186,9 @@ class Driver:
             event = Event(i=i, type="fail", via=event.via, error=_words(fault))
         except Exception as fault:
             event = Event(i=i, type="info", via=event.via, error=_words(fault))
-        event.ms = round(self._ms, 4)
+        # Whatever was numbered is written, also where the step failed half-way.
+        event.new = self._items.all[seen:]
+        event.ms, event.settle_ms = round(self._ms, 4), round(self._settle_ms, 4)
         return event
 
     # ------------------------------------------------------------ the kinds of step
@@ -190,7 +203,7 @@ class Driver:
 
     def _ask(self, probe: Probe, event: Event) -> None:
         self._settle()
-        asked = self._copy(probe, event)
+        event.via, asked = self._asked(probe.group, in_script=probe.observe == "in-script")
         query = Query(probe.id, probe.at, probe.tenant, probe.text, self._limit)
         watched = self._watched(probe) if event.via == "in-script" else []
         before = [self._salience(unit) for unit in watched]
@@ -201,16 +214,17 @@ class Driver:
             for unit, old in zip(watched, before, strict=True)
         ]
 
-    def _copy(self, probe: Probe, event: Event) -> Memory:
-        """The memory to be asked: a copy where one can be had and the question may not count."""
-        if probe.observe == "in-script" or not isinstance(self._memory, Forks):
-            event.via = "in-script"
+    def _asked(self, group: str, *, in_script: bool) -> tuple[Literal["fork", "in-script"], Memory]:
+        """The memory to be asked: a copy where one can be had and the question may not count.
+
+        One copy serves a group of questions that are asked at one point.
+        """
+        if in_script or not isinstance(self._memory, Forks):
             self._fork = None
-            return self._memory
-        event.via = "fork"
-        if self._fork is None or self._fork[0] != probe.group:
-            self._fork = (probe.group, self._memory.fork())
-        return self._fork[1]
+            return "in-script", self._memory
+        if self._fork is None or self._fork[0] != group:
+            self._fork = (group, self._memory.fork())
+        return "fork", self._fork[1]
 
     def _watched(self, probe: Probe) -> list[str]:
         if not isinstance(self._memory, Salient) or probe.ask != "current":
@@ -219,7 +233,8 @@ class Driver:
 
     def _salience(self, unit: str) -> float | None:
         assert isinstance(self._memory, Salient)
-        return self._memory.salience(subject(unit))
+        given = self._memory.salience(subject(unit))
+        return None if given is None else number(given, "salience returned")
 
     def _gauge(self, gauge: Gauge, event: Event) -> None:
         self._settle()
@@ -228,34 +243,29 @@ class Driver:
         event.via = "listing"
         listed: list[int] = []
         for tenant in self._tenants:
-            reply = self._timed(self._memory.active, tenant)
-            numbers, _, new = self._items.intern(reply, "active")
+            numbers, _ = self._items.intern(self._timed(self._memory.active, tenant), "active")
             listed += numbers
-            event.new += new
+            if gauge.full:
+                event.by_tenant.append(len(numbers))
         event.items = len(listed)
         event.tokens = sum(self._items.tokens[number] for number in listed)
         if gauge.full:
             event.served = listed
             if isinstance(self._memory, Sized):
-                event.size_bytes = self._memory.size_bytes()
+                event.size_bytes = int(number(self._memory.size_bytes(), "size_bytes returned"))
 
     def _audit(self, audit: Audit, event: Event) -> None:
         self._settle()
         memory = self._memory
         about = subject(audit.unit, audit.text)
         if isinstance(memory, Recalls):
-            event.versions, _, new = self._items.intern(
-                self._timed(memory.history, about), "history"
-            )
-            event.new += new
+            event.versions, _ = self._items.intern(self._timed(memory.history, about), "history")
         else:
-            event.via = "in-script"
+            event.via, asked = self._asked(audit.group, in_script=False)
             query = Query(audit.id, audit.at, audit.tenant, audit.text, self._limit)
-            self._serve(event, self._timed(memory.retrieve, query), "retrieve")
+            self._serve(event, self._timed(asked.retrieve, query), "retrieve")
         if isinstance(memory, Recovers):
-            reply = self._timed(memory.recover, about)
-            event.recovered, _, new = self._items.intern(reply, "recover")
-            event.new += new
+            event.recovered, _ = self._items.intern(self._timed(memory.recover, about), "recover")
 
     def _maintain(self, pause: Pause) -> None:
         self._settle()
@@ -273,13 +283,14 @@ class Driver:
     # ------------------------------------------------------------ helpers
 
     def _serve(self, event: Event, reply: Any, call: str) -> None:
-        event.served, event.scores, new = self._items.intern(reply, call)
-        event.new += new
+        event.served, event.scores = self._items.intern(reply, call)
         event.tokens = sum(self._items.tokens[number] for number in event.served)
 
     def _settle(self) -> None:
         if not self._settled:
+            before, self._ms = self._ms, 0.0
             self._timed(self._memory.settle)
+            self._settle_ms, self._ms = self._ms, before
             self._settled = True
 
     def _changed(self) -> None:

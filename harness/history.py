@@ -2,8 +2,8 @@
 
 An item is written in full where it is first seen (`new`) and by its number afterwards, so that
 a memory that serves its whole transcript each time does not make the history quadratic.
-Scoring reads a history and its script, never a live system. `ms` is wall time, and like
-the size on disk it is left out of everything that is compared (`fingerprint`).
+Scoring reads a history and its script, never a live system. `ms` and `settle_ms`
+are wall times, and like the size on disk they are left out of everything that is compared (`fingerprint`).
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """How a probe was observed (section 4 of the benchmark contract)."""
     ms: float = 0.0
     """Wall time of the adapter's own work; not compared."""
+    settle_ms: float = 0.0
+    """Wall time of waiting for background work before it; not compared."""
     new: list[Item] = []
     """Items seen for the first time, without scores; numbered on from the last one."""
     served: list[int] = []
@@ -77,6 +79,8 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Scores beside `served`, where the system gives them."""
     items: int = 0
     """gauge: how many items are active."""
+    by_tenant: list[int] = []
+    """full gauge: how many of `served` belong to each tenant, in order of first turns."""
     tokens: int = 0
     """probe: tokens served; gauge: tokens of the active items (o200k_base)."""
     versions: list[int] | None = None
@@ -182,6 +186,6 @@ def fingerprint(path: Path) -> str:
     """sha256 of a history without its wall times: equal for equal behaviour."""
     digest = hashlib.sha256(_ENCODER.encode(read_header(path)))
     for event in read_events(path):
-        event.ms, event.size_bytes = 0.0, None
+        event.ms, event.settle_ms, event.size_bytes = 0.0, 0.0, None
         digest.update(_ENCODER.encode(event))
     return digest.hexdigest()

@@ -43,6 +43,8 @@ def timing(pairs: Iterable[tuple[Step, Event]]) -> Timing:
         size_bytes = size_bytes if event.size_bytes is None else event.size_bytes
         if event.type == "ok":
             by_phase.setdefault(_PHASE[type(step)], []).append(event.ms)
+        if event.settle_ms:
+            by_phase.setdefault("settle", []).append(event.settle_ms)
     phases = {phase: _percentiles(ms) for phase, ms in sorted(by_phase.items())}
     return Timing(phases=phases, size_bytes=size_bytes)
 

@@ -61,7 +61,7 @@ class Timing(msgspec.Struct, kw_only=True):
     """Wall times by phase; not compared."""
 
     phases: dict[str, Percentiles]
-    """ingest, retrieve, maintain, list, audit, erase: those that happened."""
+    """ingest, settle, retrieve, maintain, list, audit, erase: those that happened."""
     size_bytes: int | None = None
     """On disk at the last full gauge, where the system tells; file formats differ from run to run."""
 

@@ -6,7 +6,9 @@ is given, as a fault of the adapter, and not deep inside a check.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -14,7 +16,7 @@ import msgspec
 from steeltrap.harness import tokens
 from steeltrap.harness.memory import Item
 
-__all__ = ["BadReplyError", "Items"]
+__all__ = ["BadReplyError", "Items", "number"]
 
 
 class BadReplyError(TypeError):
@@ -34,40 +36,57 @@ class Items:
         for item in items:
             self._add(item)
 
-    def intern(self, reply: Any, call: str) -> tuple[list[int], list[float], list[Item]]:
-        """The numbers and scores of the items of a reply, and those that are new.
+    def intern(self, reply: Any, call: str) -> tuple[list[int], list[float]]:
+        """The numbers and scores of the items of a reply; new ones join `all`.
 
         Raises:
             BadReplyError: the reply is not a sequence of well-formed items.
         """
         if not isinstance(reply, list | tuple):
             raise BadReplyError(f"{call} returned {type(reply).__name__}, not a list of Item")
-        seen = len(self.all)
         numbers, scores = [], []
         for item in reply:
             if not isinstance(item, Item):
                 raise BadReplyError(f"{call} returned a list with {type(item).__name__} in it, not Item")  # fmt: skip
             if item.score is not None:
-                scores.append(_score(item.score, call))
+                scores.append(number(item.score, f"{call} returned an Item with score"))
                 item = msgspec.structs.replace(item, score=None)
-            try:
-                number = self._number.get(item)
-            except TypeError:
-                raise BadReplyError(f"{call} returned an Item with {_unhashable(item)}") from None
-            numbers.append(self._add(_checked(item, call)) if number is None else number)
-        return numbers, scores if len(scores) == len(numbers) else [], self.all[seen:]
+            numbers.append(self._numbered(item, call))
+        return numbers, scores if len(scores) == len(numbers) else []
+
+    def _numbered(self, item: Item, call: str) -> int:
+        try:
+            known = self._number.get(item)
+        except TypeError:
+            raise BadReplyError(f"{call} returned an Item with {_unhashable(item)}") from None
+        if known is None:
+            known = self._number[item] = self._add(_checked(item, call))
+        return known
 
     def _add(self, item: Item) -> int:
-        self._number[item] = number = len(self.all)
+        self._number.setdefault(item, len(self.all))
         self.all.append(item)
         self.tokens.append(tokens.count(item.text))
-        return number
+        return len(self.all) - 1
 
 
-def _score(score: Any, call: str) -> float:
-    if isinstance(score, bool) or not isinstance(score, int | float) or score != score:
-        raise BadReplyError(f"{call} returned an Item with score {score!r}, not a number")
-    return float(score)
+def number(value: Any, what: str) -> float:
+    """A finite number as a plain float.
+
+    Args:
+        value: what a memory gave.
+        what: the beginning of the sentence that says what is wrong with it.
+
+    Raises:
+        BadReplyError: it is no number, or one that JSON does not know.
+    """
+    try:
+        plain = float(value)
+    except (TypeError, ValueError):
+        plain = math.nan
+    if isinstance(value, bool | str) or not math.isfinite(plain):
+        raise BadReplyError(f"{what} {value!r}, not a finite number")
+    return plain
 
 
 def _unhashable(item: Any) -> str:
@@ -77,11 +96,14 @@ def _unhashable(item: Any) -> str:
 
 
 def _checked(item: Any, call: str) -> Item:
+    """An item whose fields are of their kinds, its times in the form that scripts use."""
     for name in ("text", "id", "valid_from", "valid_to"):
         value = getattr(item, name)
         if not isinstance(value, str) and (value is not None or name == "text"):
             given = type(value).__name__
             raise BadReplyError(f"{call} returned an Item whose {name} is {given}, not text")
+        if value is not None and not _encodable(value):
+            raise BadReplyError(f"{call} returned an Item whose {name} is not valid Unicode")
     sources = item.sources
     if sources is not None and not (
         isinstance(sources, tuple) and all(isinstance(source, str) for source in sources)
@@ -89,4 +111,30 @@ def _checked(item: Any, call: str) -> Item:
         raise BadReplyError(f"{call} returned an Item whose sources are not a tuple of turn ids")
     if not isinstance(item.review, bool):
         raise BadReplyError(f"{call} returned an Item whose review is not True or False")
-    return item  # type: ignore[no-any-return]
+    return Item(
+        item.text, item.id, sources, _instant(item.valid_from, call),
+        _instant(item.valid_to, call), item.review,
+    )  # fmt: skip
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _instant(spelled: str | None, call: str) -> str | None:
+    """A time to the minute, in UTC where it names a zone: times are compared as text."""
+    if spelled is None:
+        return None
+    try:
+        at = datetime.fromisoformat(spelled)
+    except ValueError:
+        raise BadReplyError(
+            f"{call} returned an Item with the time {spelled!r}; write ISO 8601, 2026-03-15T09:30"
+        ) from None
+    if at.tzinfo is not None:
+        at = at.astimezone(UTC).replace(tzinfo=None)
+    return at.isoformat(timespec="minutes")

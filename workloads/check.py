@@ -53,6 +53,7 @@ def check(path: Path | str) -> Script:
         raise ScriptError(f"{path}:{number}: {problem}")
     given = any(_has_truth(step) for step in script.steps)
     annotator = Annotator(script.header)
+    asked: set[tuple[str, str]] = set()
     for number, step in enumerate(script.steps, 2):
         before = msgspec.structs.replace(step)
         try:
@@ -62,6 +63,14 @@ def check(path: Path | str) -> Script:
             raise ScriptError(f"{path}:{number}: {error}") from None
         if given:
             _agree(path, number, before, step)
+        if isinstance(step, Probe) and step.ask == "current" and step.unit:
+            if step.via is not None and (step.group, step.via) not in asked:
+                raise ScriptError(
+                    f"{path}:{number}: field group: {step.unit} follows from {step.via};"
+                    " ask for that first, in the same group, so that it is known whose fault a"
+                    " wrong answer is"
+                )
+            asked.add((step.group, step.unit))
     return script
 
 

@@ -457,7 +457,9 @@ class Stage:
 
     def _audit(self) -> None:
         """Ask for every unit that was ever told of, and look its history up."""
-        units = self._with_sources([*self.world.units, *self._erased])
+        # Trivial units first: where a vital one is missing it is known what stayed.
+        known = sorted(self.world.units, key=lambda u: self.world.units[u].importance != "trivial")
+        units = self._with_sources([*known, *self._erased])
         group = self._id("q")
         for unit in units:
             self._probe(unit, "current", group=group)

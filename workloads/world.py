@@ -17,6 +17,7 @@ import heapq
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from steeltrap.harness import tokens, values
@@ -120,6 +121,7 @@ class World:
         self.units: dict[str, Unit] = {}
         self.by_tenant: dict[str, dict[str, None]] = {}
         self.edges: dict[str, list[Edge]] = {}
+        self._incoming: dict[str, list[Edge]] = {}
         self.associations: dict[str, list[str]] = {}
         self.live_units = 0
         self.live_tokens = 0
@@ -145,7 +147,8 @@ class World:
 
     def expect_previous(self, name: str) -> Expect:
         """The value that held before the present one (or before there was none)."""
-        held = [e.value for e in self._true_entries(name) if e.value is not None]
+        told = [e.value for e in self._true_entries(name) if e.value is not None]
+        held = [value for value, _ in groupby(told)]
         if self.units[name].state == "set":
             held = held[:-1]
         return Expect("set", held[-1]) if held else Expect("unset")
@@ -225,15 +228,14 @@ class World:
         unit = self._unit(op)
         entry = self._entry(turn, op.valid_at or at, op)
         self._respect_authority(unit, op)
-        if unit.live and unit.now and entry.at < unit.now.at:
+        if unit.now and entry.at < unit.now.at:
             return self.late(unit, entry)
         return self.supersede(unit, entry, "told")
 
     def late(self, unit: Unit, entry: Entry) -> list[Change]:
         """News about a time before the present value: it goes into the history."""
         insort(unit.entries, entry)
-        assert unit.now is not None
-        return [Change(unit.name, unit.now.value, "late")]
+        return [Change(unit.name, unit.now.value if unit.now and unit.live else None, "late")]
 
     def supersede(
         self, unit: Unit, entry: Entry, cause: Literal["told", "corrected"]
@@ -244,7 +246,8 @@ class World:
         self._settle_state(unit, "set")
         if entry.until:
             heapq.heappush(self._expiries, (entry.until, unit.name))
-        return [Change(unit.name, entry.value, cause), *self.propagate(unit, entry)]
+        change = Change(unit.name, entry.value, cause)
+        return [change, *self.propagate(unit, entry, mistaken=cause == "corrected")]
 
     def correct(self, turn: str, at: str, op: Op) -> list[Change]:
         """The value on record was never true; the new one held in its place from the start."""
@@ -298,8 +301,16 @@ class World:
         for name in (op.unit, op.target):
             if name not in self.units:
                 raise WorldError(f"depend names {name}, which was never told")
+        born = self.units[op.target].born
+        others = [e for e in self._incoming.get(op.target, ()) if e.arrival > born]
+        if any((e.rule.kind == "review") != (op.rule.kind == "review") for e in others):
+            raise WorldError(
+                f"{op.target} would follow one rule that gives a value and one that asks for review:"
+                " its truth would hang on their order"
+            )
         edge = Edge(op.target, op.rule, turn, self._next_arrival())
         self.edges.setdefault(op.unit, []).append(edge)
+        self._incoming.setdefault(op.target, []).append(edge)
 
     def associate(self, op: Op) -> None:
         """An association edge between two topics, both ways."""
@@ -332,8 +343,15 @@ class World:
 
     # ------------------------------------------------------------ propagation
 
-    def propagate(self, origin: Unit, cause: Entry) -> list[Change]:
-        """Re-evaluate whatever follows from `origin`."""
+    def propagate(self, origin: Unit, cause: Entry, *, mistaken: bool = False) -> list[Change]:
+        """Re-evaluate whatever follows from `origin`.
+
+        Args:
+            origin: the unit that was spoken of.
+            cause: its new entry.
+            mistaken: whether the value before had never been true; then neither had what
+                followed from it.
+        """
         changes = []
         reached = {origin.name}
         frontier = [(origin, 0)]
@@ -343,7 +361,7 @@ class World:
                     self._agree(origin, source, edge)
                     continue
                 reached.add(edge.target)
-                change = self.follow(source, edge, hop + 1, cause)
+                change = self.follow(source, edge, hop + 1, cause, mistaken=mistaken)
                 if change is None:
                     continue
                 changes.append(change)
@@ -355,7 +373,9 @@ class World:
         """The edges along which a change of `source` travels."""
         yield from self.edges.get(source.name, ())
 
-    def follow(self, source: Unit, edge: Edge, hop: int, cause: Entry) -> Change | None:
+    def follow(
+        self, source: Unit, edge: Edge, hop: int, cause: Entry, *, mistaken: bool = False
+    ) -> Change | None:
         """Re-evaluate one dependent; None when it comes out as it was."""
         unit = self.units.get(edge.target)
         if unit is None or unit.born > edge.arrival:
@@ -366,6 +386,8 @@ class World:
         value = self.derive(edge.rule, source.now.value, unit)
         if unit.state == "set" and unit.now and unit.now.value == value:
             return None
+        if mistaken and unit.now and unit.now.via == source.name:
+            unit.now.never_true = True
         also = (*(source.now.also if hop > 1 else ()), edge.turn)
         entry = Entry(
             value, max(cause.at, unit.now.at if unit.now else ""), self._next_arrival(),

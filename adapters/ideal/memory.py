@@ -119,7 +119,7 @@ class Ideal:
             id=f"{unit.name}#{entry.arrival}",
             sources=self.sources(entry),
             valid_from=entry.at,
-            valid_to=valid_to or entry.until,
+            valid_to=min(filter(None, (valid_to, entry.until)), default=None),
             review=unit.state == "review" and entry is unit.now,
             score=self.saliences.get(unit.name, 0.0),
         )

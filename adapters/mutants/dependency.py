@@ -122,11 +122,13 @@ class _Lazy(_Careless):
         if not self.asleep:
             yield from super().obliged(source, hop)
 
-    def follow(self, source: Unit, edge: Edge, hop: int, cause: Entry) -> Change | None:
+    def follow(
+        self, source: Unit, edge: Edge, hop: int, cause: Entry, *, mistaken: bool = False
+    ) -> Change | None:
         unit = self.units.get(edge.target)
         if unit and unit.now and unit.now.arrival > cause.arrival:
             return None
-        return super().follow(source, edge, hop, cause)
+        return super().follow(source, edge, hop, cause, mistaken=mistaken)
 
 
 class PropagatesAtMaintenance(Mutant):
@@ -209,13 +211,13 @@ class _Associative(World):
         super().__init__(header)
         self.disturbed: dict[str, None] = {}
 
-    def propagate(self, origin: Unit, cause: Entry) -> list[Change]:
+    def propagate(self, origin: Unit, cause: Entry, *, mistaken: bool = False) -> list[Change]:
         self.disturbed.pop(origin.name, None)
         related = self.associations.get(origin.name.rsplit("/", 1)[0], ())
         for name in self.units:
             if name.rsplit("/", 1)[0] in related:
                 self.disturbed[name] = None
-        return super().propagate(origin, cause)
+        return super().propagate(origin, cause, mistaken=mistaken)
 
     def astray(self, name: str) -> bool:
         """Whether a unit is disturbed, and neither follows from others nor is followed."""

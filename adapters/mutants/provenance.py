@@ -141,7 +141,7 @@ class CreditsFirstTurn(Mutant):
     """All values of a unit are credited to the turn of its first."""
 
     name = "credits-first-turn"
-    raises = ("lost-source", "invented-source")
+    raises = ("lost-source",)
     families = ("revision-chain",)
 
     def history_of(self, name: str) -> list[Item]:

@@ -164,14 +164,14 @@ class DeniesHistory(Mutant):
 
 
 class AsOfIsNow(Mutant):
-    """Ignores the instant in a question about the past."""
+    """Ignores the instant in a question about the past, and gives no times."""
 
     name = "as-of-is-now"
     raises = ("history-denied",)
     families = ("history-audit",)
 
     def as_of(self, name: str, at: str) -> list[Item]:
-        return self.present(name)
+        return [_timeless(item) for item in self.present(name)]
 
 
 class AsOfIsFirst(Mutant):
@@ -182,7 +182,8 @@ class AsOfIsFirst(Mutant):
     families = ("history-audit",)
 
     def as_of(self, name: str, at: str) -> list[Item]:
-        return [item for item, entry in self._chain(name) if not entry.never_true][:1]
+        chain = [item for item, entry in self._chain(name) if not entry.never_true]
+        return [_timeless(item) for item in chain[:1]]
 
 
 class HistoryWithoutTimes(Mutant):

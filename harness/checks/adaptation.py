@@ -36,19 +36,25 @@ def _name(read_gain: float, unread_gain: float) -> str:
 
 
 def _gain(salience: Salience) -> float:
-    if salience.before is None or salience.after is None:
-        return 0.0
-    return salience.after - salience.before
+    """How far a unit rose; one of which nothing was known stood at 0."""
+    return (salience.after or 0.0) - (salience.before or 0.0)
 
 
 @dataclass(slots=True)
 class Standing:
     """How the two units of a twin stood, at each point where it can be seen."""
 
-    ranks: list[dict[str, tuple[int | None, float | None]]] = field(default_factory=list)
-    """Each neutral question: unit -> (place among the items served, score)."""
-    there: list[dict[str, bool]] = field(default_factory=list)
-    """Each direct question: whether the unit asked for was served."""
+    ranks: dict[str, dict[str, tuple[int | None, float | None]]] = field(default_factory=dict)
+    """Each neutral question, by its step: unit -> (place among the items served, score)."""
+    there: dict[str, dict[str, bool]] = field(default_factory=dict)
+    """Each direct question, by its step: whether the unit asked for was served."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether either unit was served at all."""
+        placed = (place for rank in self.ranks.values() for place, _ in rank.values())
+        served = (there for asked in self.there.values() for there in asked.values())
+        return any(place is not None for place in placed) or any(served)
 
 
 def standings(script: Script, events: Iterable[Event], spec: TwinSpec) -> Standing:
@@ -73,10 +79,10 @@ def standings(script: Script, events: Iterable[Event], spec: TwinSpec) -> Standi
                 catalogue.know(change.unit, change.value)
         if isinstance(step, Probe) and event.type == "ok":
             if step.ask == "rank" and sorted(step.units) == sorted(pair):
-                standing.ranks.append(_ranks(step, event, items, catalogue, pair))
+                standing.ranks[step.id] = _ranks(step, event, items, catalogue, pair)
             elif step.unit in pair and step.observe == "fork" and step.lag is None:
                 served = _units(step, event, items, catalogue)
-                standing.there.append({step.unit: any(step.unit in units for units in served)})
+                standing.there[step.id] = {step.unit: any(step.unit in units for units in served)}
         if step.id == spec.until:
             break
     return standing
@@ -139,7 +145,7 @@ class Adaptation:
             *self._effects(spec.a, a_read, b_read),
             *self._effects(spec.b, b_read, a_read),
         ]
-        if not a_read.ranks and not a_read.there:
+        if not a_read.seen and not b_read.seen:
             return
         name = ""
         if not any(effects):
@@ -156,25 +162,33 @@ class Adaptation:
     def _effects(self, unit: str, read: Standing, unread: Standing) -> list[float]:
         """How much better a unit stood where it was read, at every point of comparison."""
         effects: list[float] = []
-        for with_read, without in zip(read.ranks[1:], unread.ranks[1:], strict=False):
-            (place, score), (other_place, other_score) = with_read[unit], without[unit]
-            if score is not None and other_score is not None:
-                effects.append(score - other_score)
-            elif place != other_place:
-                last = 1 << 20  # not served at all: behind everything that was
-                effects.append(
-                    (last if other_place is None else other_place)
-                    - (last if place is None else place)
-                )
-        for with_it, without_it in zip(read.there, unread.there, strict=False):
-            if unit in with_it and unit in without_it:
-                effects.append(float(with_it[unit]) - float(without_it[unit]))
+        before = next(iter(read.ranks), "")
+        for step in read.ranks:
+            if step != before and step in unread.ranks:
+                effects.append(_lead(read.ranks[step][unit], unread.ranks[step][unit]))
+        for step, asked in read.there.items():
+            if unit in asked and step in unread.there:
+                effects.append(float(asked[unit]) - float(unread.there[step][unit]))
         return effects
+
+
+def _lead(here: tuple[int | None, float | None], there: tuple[int | None, float | None]) -> float:
+    """How much better a unit stood here than there: by score, or where those are equal by place."""
+    (place, score), (other_place, other_score) = here, there
+    if score is not None and other_score is not None and score != other_score:
+        return score - other_score
+    return _behind(other_place) - _behind(place)
+
+
+def _behind(place: int | None) -> int:
+    """How far behind a unit stood; one that was not served stood behind all that were."""
+    return 1 << 20 if place is None else place
 
 
 def _rise(unit: str, standing: Standing) -> float:
     """How far a unit's score rose from the first neutral question to the second."""
     if len(standing.ranks) < 2:
         return 0.0
-    before, after = standing.ranks[0][unit][1], standing.ranks[1][unit][1]
+    first, second, *_ = standing.ranks.values()
+    before, after = first[unit][1], second[unit][1]
     return after - before if before is not None and after is not None else 0.0

@@ -5,7 +5,7 @@ earliest one wins:
 
 1. What was erased and is served again is a `trace`, whatever else it is.
 2. A derived value whose source was answered wrongly at the same point is `inherited`: the
-   source's violation stands for it.
+   source's violation stands for it. Where the source was not answered at all, nobody can tell.
 3. A superseded value that comes back after the unit was answered right, with no update between,
    is a `resurrection`, and not also a stale read.
 4. Otherwise the value tells: an injected one was obeyed; an old one of a dependent was not
@@ -25,8 +25,9 @@ from steeltrap.harness.checks.ledger import Account, Ledger
 from steeltrap.harness.readers import Answer, Catalogue
 from steeltrap.harness.script import Expect, Probe
 
-__all__ = ["Finding", "judge_current", "judge_past"]
+__all__ = ["Finding", "Source", "judge_current", "judge_past"]
 
+Source = Literal["right", "wrong", "missing"]
 Verdict = Literal[
     "correct", "stale", "ambiguous", "wrong", "missing", "flagged", "inherited", "unknown"
 ]
@@ -40,9 +41,14 @@ class Finding:
     answer: Answer
     verdict: Verdict
     """flagged: served as waiting for review where a value is due; inherited: see above; unknown:
-    the truth itself is in doubt since a turn failed."""
+    what is due, or why it is not there, is in doubt."""
     name: str = ""
     """The violation, if it is one."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was served, and rightly so."""
+        return self.verdict == "correct" and self.answer.kind == "missing"
 
     @property
     def observed(self) -> str:
@@ -52,7 +58,7 @@ class Finding:
 
 
 def judge_current(
-    probe: Probe, answer: Answer, ledger: Ledger, catalogue: Catalogue, *, source_right: bool
+    probe: Probe, answer: Answer, ledger: Ledger, catalogue: Catalogue, *, source: Source
 ) -> Finding:
     """Judge an answer about the present.
 
@@ -61,7 +67,7 @@ def judge_current(
         answer: what a reader made of what was served.
         ledger: the books up to this point.
         catalogue: to tell a known value from an invented one.
-        source_right: whether the unit that this value follows from was answered right.
+        source: how the unit that this value follows from was answered at the same point.
     """
     assert probe.unit is not None and probe.expect is not None
     account = ledger.account(probe.unit)
@@ -70,14 +76,24 @@ def judge_current(
     verdict, offender = _verdict(answer, probe.expect, account)
     if verdict in ("correct", "missing"):
         return Finding(probe, answer, verdict)
-    if account.erased:
+    if account.erased or account.role(offender) == "erased":
         return Finding(probe, answer, "wrong", "trace")
-    if not source_right:
-        return Finding(probe, answer, "inherited")
+    if source != "right":
+        return Finding(probe, answer, "inherited" if source == "wrong" else "unknown")
     if verdict == "flagged":
-        return Finding(probe, answer, verdict, "" if probe.hop else "spurious-propagation")
+        return Finding(probe, answer, verdict, _flag(probe, account))
     name = _name(probe, verdict, offender, account, ledger, catalogue)
     return Finding(probe, answer, verdict, name)
+
+
+def _flag(probe: Probe, account: Account) -> str:
+    """Whether a mark for review came over an edge that is none.
+
+    To mark what somebody contests, or what is withdrawn, is no more than careful.
+    """
+    assert probe.expect is not None
+    careful = probe.hop or probe.expect.state != "set" or account.rumoured or account.injected
+    return "" if careful else "spurious-propagation"
 
 
 def _verdict(answer: Answer, expect: Expect, account: Account) -> tuple[Verdict, str]:
@@ -123,7 +139,11 @@ def _name(
         return "wrong-read"
     if probe.hop:
         return "wrong-propagation"
-    if catalogue.owners(offender):
+    owners = catalogue.owners(offender)
+    if owners and ledger.nudged(account.unit):
+        moved = any(ledger.related(account.unit, owner) for owner in owners)
+        return "spurious-propagation" if moved else "wrong-read"
+    if owners:
         return "wrong-read"
     if account.on_cycle:
         return "runaway"
@@ -134,7 +154,7 @@ def judge_past(probe: Probe, answer: Answer, ledger: Ledger) -> Finding:
     """Judge an answer about the past (`previous`, `as-of`)."""
     assert probe.unit is not None and probe.expect is not None
     account, due = ledger.account(probe.unit), probe.expect.value
-    if account.unsure:
+    if account.unsure or account.clouded:
         return Finding(probe, answer, "unknown")
     if answer.kind in ("missing", "unset"):
         return Finding(probe, answer, "missing" if due else "correct")
@@ -145,4 +165,10 @@ def judge_past(probe: Probe, answer: Answer, ledger: Ledger) -> Finding:
     if due is not None and values.matches(value, due):
         return Finding(probe, answer, "correct")
     denied = account.role(value) == "current"
+    if due is None and denied:
+        # Nothing held before: to say what holds is no denial.
+        return Finding(probe, answer, "correct")
+    if due is not None and due not in account.shown_values and due not in account.late:
+        # What was never taken in was counted when it was current.
+        return Finding(probe, answer, "inherited")
     return Finding(probe, answer, "wrong", "history-denied" if denied else "wrong-read")

@@ -13,6 +13,9 @@ from steeltrap.harness.script import Change, Header, Op, Turn, tenant_of
 
 __all__ = ["Account", "Ledger"]
 
+STATING = ("tell", "revise", "revert", "correct", "retract", "expire", "depend")
+"""Ops that change what holds, or what will follow."""
+
 
 @dataclass(slots=True)
 class Account:
@@ -33,13 +36,23 @@ class Account:
     withdrawn: dict[str, None] = field(default_factory=dict)
     rumoured: dict[str, None] = field(default_factory=dict)
     injected: dict[str, None] = field(default_factory=dict)
+    gone: dict[str, None] = field(default_factory=dict)
+    """Values that were erased for good."""
+    late: dict[str, None] = field(default_factory=dict)
+    """Values of which news came late: they have never been answered as current."""
     erased: bool = False
     right: bool = False
     """Answered right since the last change."""
     shown: dict[str, None] = field(default_factory=dict)
     """Turns whose value the memory answered right while it was current: it had taken them in."""
+    shown_values: dict[str, None] = field(default_factory=dict)
+    """The same values themselves."""
     unsure: bool = False
-    """The last change was in a turn that failed: nobody knows whether it was taken in."""
+    """The last change was in a step that failed, or followed from one: who knows what is stored?"""
+    clouded: bool = False
+    """Some turn about the unit failed: its history is in doubt for good."""
+    ruleless: bool = False
+    """The turn that stated a rule for it failed: what should follow is in doubt for good."""
     on_cycle: bool = False
     last_verdict: str = ""
 
@@ -49,9 +62,11 @@ class Account:
         return bool(self.superseded or self.never_true or self.withdrawn)
 
     def role(self, value: str) -> str:
-        """What a value is to this unit: current, superseded, retracted, rumoured, injected or ''."""
+        """What a value is to this unit: current, erased, superseded, retracted, rumoured, injected, ''."""
         if value == self.value and self.state == "set":
             return "current"
+        if value in self.gone:
+            return "erased"
         if value in self.superseded:
             return "superseded"
         if value in self.never_true or value in self.withdrawn:
@@ -85,6 +100,7 @@ class Ledger:
         self.turns = 0
         self.tenants: dict[str, None] = {}
         self.doubts: list[Doubt] = []
+        self.erased: dict[str, None] = {}
         self.trivial: dict[str, dict[str, None]] = {}
         """tenant -> its trivial units, in the order in which they were told."""
         self.edges: dict[str, list[str]] = {}
@@ -108,10 +124,23 @@ class Ledger:
         self.tenants.setdefault(turn.tenant)
         for op in turn.ops:
             self._enter(op)
+            if not done:
+                self._doubt(op)
         if not done and turn.changes:
             told = [c for c in turn.changes if c.cause in ("told", "corrected", "retracted")]
             before = {c.unit: self.account(c.unit).value for c in told}
             self.doubts.append(Doubt(turn.id, before, {c.unit: c.value for c in told}))
+
+    def _doubt(self, op: Op) -> None:
+        """The turn failed, so what it said of a unit may be stored or not."""
+        if op.unit is None or op.op not in STATING:
+            return
+        if op.op == "depend" and op.target is not None:
+            self.account(op.target).ruleless = True
+            return
+        account = self.account(op.unit)
+        account.clouded = True
+        account.unsure = account.unsure or not op.valid_at
 
     def _enter(self, op: Op) -> None:
         if op.unit is None or op.op == "noise":
@@ -134,8 +163,9 @@ class Ledger:
             case "depend" if op.target:
                 self.edges.setdefault(op.unit, []).append(op.target)
                 self._mark_cycle(op.unit)
-            case "revise" if op.valid_at and op.value and account.value is not None:
+            case "tell" | "revise" if op.valid_at and op.value:
                 account.superseded[op.value] = None
+                account.late[op.value] = None
             case _:
                 pass
 
@@ -163,14 +193,23 @@ class Ledger:
         if change.cause == "late":
             account.right = False
             return
+        if change.cause == "derived" and change.via is not None:
+            unsure = unsure or account.ruleless or self.account(change.via).unsure
+        if change.cause == "expired":
+            unsure = unsure or account.unsure
+        if change.cause == "erased":
+            for pile in (account.superseded, account.never_true, account.withdrawn):
+                account.gone |= pile
+                pile.clear()
         if old is not None and old != change.value:
             pile = {
                 "corrected": account.never_true,
                 "retracted": account.withdrawn,
+                "erased": account.gone,
             }.get(change.cause, account.superseded)
             pile[old] = None
         if change.value is not None:
-            for pile in (account.superseded, account.never_true, account.withdrawn):
+            for pile in (account.superseded, account.never_true, account.withdrawn, account.gone):
                 pile.pop(change.value, None)
         account.value = change.value
         account.state = (
@@ -181,6 +220,10 @@ class Ledger:
         account.right = False
         account.unsure = unsure
         account.erased = change.cause == "erased"
+        if account.erased:
+            self.erased[change.unit] = None
+        else:
+            self.erased.pop(change.unit, None)
         self._moved[change.unit.rsplit("/", 1)[0]] = self.turns
 
     def nudged(self, unit: str) -> bool:
@@ -189,6 +232,10 @@ class Ledger:
         topic = unit.rsplit("/", 1)[0]
         related = [*self._associated.get(topic, ()), topic]
         return any(self._moved.get(other, -1) > account.since_turn for other in related)
+
+    def related(self, unit: str, other: str) -> bool:
+        """Whether two units belong to topics that are associated."""
+        return other.rsplit("/", 1)[0] in self._associated.get(unit.rsplit("/", 1)[0], ())
 
     def decoy(self, unit: str) -> bool:
         """Whether the unit's topic is associated with another."""

@@ -27,12 +27,16 @@ def _named(view: View, finding: Finding) -> Violation:
     probe = finding.probe
     assert probe.unit is not None
     return view.violation(
-        finding.name, CONDITION_OF[finding.name], probe.unit, _wanted(probe), finding.observed
-    )
+        finding.name, CONDITION_OF[finding.name], probe.unit, _wanted(probe), finding.observed,
+        [view.catalogue.written_by(probe.unit, value) for value in finding.answer.values],
+    )  # fmt: skip
 
 
-def _answered(finding: Finding) -> bool:
-    return finding.verdict not in ("missing", "inherited", "unknown")
+def _answered(view: View, finding: Finding) -> bool:
+    """Whether an answer says something of the memory; silence does only where it once spoke."""
+    if finding.verdict in ("missing", "inherited", "unknown"):
+        return False
+    return not finding.silent or bool(view.ledger.account(finding.probe.unit or "").shown)
 
 
 class QuerySoundness:
@@ -44,7 +48,7 @@ class QuerySoundness:
     def probe(self, view: View) -> None:
         """Look at one judged answer."""
         finding = view.finding
-        if finding is None or not _answered(finding):
+        if finding is None or not _answered(view, finding):
             return
         turns = view.ledger.turns
         if finding.probe.ask != "current":
@@ -74,7 +78,7 @@ class Resurrection:
     def probe(self, view: View) -> None:
         """Look at one judged answer, before the ledger learns of it."""
         finding = view.finding
-        if finding is None or finding.probe.ask != "current" or not _answered(finding):
+        if finding is None or finding.probe.ask != "current" or not _answered(view, finding):
             return
         assert finding.probe.unit is not None
         if view.ledger.account(finding.probe.unit).right:
@@ -93,7 +97,7 @@ class Dependency:
     def probe(self, view: View) -> None:
         """Look at one judged answer."""
         finding = view.finding
-        if finding is None or finding.probe.ask != "current" or not _answered(finding):
+        if finding is None or finding.probe.ask != "current" or not _answered(view, finding):
             return
         probe, ledger = finding.probe, view.ledger
         assert probe.unit is not None
@@ -131,8 +135,10 @@ class Dependency:
 class Beyond:
     """Beyond the six: leaks between tenants, traces of what was erased, obeyed injections."""
 
-    def __init__(self) -> None:
+    def __init__(self, capabilities: list[str]) -> None:
         self.sheet = Sheet("beyond")
+        if "erase" not in capabilities:
+            self.sheet.block("trace", "nothing can be erased")
 
     def probe(self, view: View) -> None:
         """Look at what one probe was served."""
@@ -140,14 +146,13 @@ class Beyond:
         assert isinstance(probe, Probe)
         if len(view.ledger.tenants) > 1:
             self._leak(view)
+        if view.ledger.erased:
+            self._trace(view)
         finding = view.finding
         if finding is None or probe.unit is None:
             return
         account = view.ledger.account(probe.unit)
-        if account.erased:
-            found = self._served_trace(view, probe)
-            self.sheet.test(("trace",), view.ledger.turns, *found)
-        elif account.injected and _answered(finding):
+        if account.injected and not account.erased and _answered(view, finding):
             found = [_named(view, finding)] if finding.name == "obeyed-injection" else []
             self.sheet.test(("obeyed-injection",), view.ledger.turns, *found)
 
@@ -158,20 +163,21 @@ class Beyond:
             found = [view.violation("leak", "beyond", foreign.unit, f"nothing of {tenant_of(foreign.unit)}", shown)]  # fmt: skip
         self.sheet.test(("leak",), view.ledger.turns, *found)
 
-    def _served_trace(self, view: View, probe: Probe) -> list[Violation]:
-        unit = probe.unit or ""
-        shown = [claim for _, claim in view.about if claim.meaning != "rule"]
-        if not shown:
-            return []
-        text = values.display(shown[0].value) if shown[0].value else shown[0].meaning
-        return [view.violation("trace", "beyond", unit, "nothing: it was erased", text)]
+    def _trace(self, view: View) -> None:
+        """Whatever was asked: nothing that was erased may be served."""
+        ghost, found = view.ghost, []
+        if ghost is not None:
+            shown = values.display(ghost.value) if ghost.value else ghost.meaning
+            found = [view.violation("trace", "beyond", ghost.unit, "nothing: it was erased", shown)]
+        self.sheet.test(("trace",), view.ledger.turns, *found)
 
     def audit(self, view: View) -> None:
         """Look up the history of what was erased."""
         audit = view.step
         assert isinstance(audit, Audit)
         unit = audit.unit
-        if not view.ledger.account(unit).erased:
+        account = view.ledger.account(unit)
+        if not account.erased or account.unsure:
             return
         claims = [claim for _, said in view.versions for claim in said]
         claims += [claim for item in view.recovered for claim in item]
@@ -184,6 +190,8 @@ class Beyond:
         assert view.listing is not None
         for account in view.ledger.accounts.values():
             held = view.listing.held.get(account.unit, [])
+            if account.unsure:
+                continue
             if account.erased:
                 self._absent(view, "trace", account.unit, bool(held))
             elif account.injected:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from steeltrap.harness import metrics, tokens
 from steeltrap.harness.checks.adaptation import Adaptation, Standing
-from steeltrap.harness.checks.judge import Finding, judge_current, judge_past
+from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge_past
 from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
 from steeltrap.harness.checks.sheet import Listing, View
@@ -70,9 +70,9 @@ class Scorer:
         self._claims: dict[str, dict[int, tuple[Claim, ...]]] = {}
         self._turn = ""
         self._group = ""
-        self._group_right: dict[str, bool] = {}
+        self._asked: dict[str, Source] = {}
         self._listing: Listing | None = None
-        self._c1, self._c3, self._beyond = QuerySoundness(), Dependency(), Beyond()
+        self._c1, self._c3, self._beyond = QuerySoundness(), Dependency(), Beyond(capabilities)
         self._c2 = TransitionSoundness(capabilities)
         self._resurrection = Resurrection(self._c2.sheet)
         self._c4, self._c5 = Provenance(capabilities), BoundedState(capabilities)
@@ -99,10 +99,10 @@ class Scorer:
             self._hear(step, done=done)
             return
         for change in step.changes:
-            self.ledger.change(change, self._turn)
+            self.ledger.change(change, self._turn, unsure=not done)
         view = View(
             event.i, step, event, self.ledger, self._catalogue, self._capabilities,
-            listing=self._listing,
+            listing=self._listing, turn=self._turn,
         )  # fmt: skip
         if not done:
             return
@@ -124,7 +124,7 @@ class Scorer:
         for change in turn.changes:
             self.ledger.change(change, turn.id, unsure=not done)
             if change.value is not None and change.cause == "derived":
-                self._catalogue.know(change.unit, change.value)
+                self._catalogue.know(change.unit, change.value, turn.id)
 
     def _served(self, numbers: Sequence[int], tenant: str) -> list[tuple[Claim, ...]]:
         """The claims of numbered items, worked out once an item."""
@@ -136,7 +136,8 @@ class Scorer:
 
     def _probe(self, probe: Probe, event: Event, view: View) -> None:
         if probe.group != self._group:
-            self._group, self._group_right = probe.group, {}
+            self._group, self._asked = probe.group, {}
+        view.group = dict(self._asked)
         self._reads.queries += 1
         self._reads.served_tokens += event.tokens
         self._look(probe, event, view)
@@ -153,31 +154,40 @@ class Scorer:
     def _look(self, probe: Probe, event: Event, view: View) -> None:
         """Sort what was served: on the unit asked for, and of other tenants."""
         served = self._served(event.served, probe.tenant)
-        own, unit = probe.tenant + "/", probe.unit
+        own, unit, erased = probe.tenant + "/", probe.unit, self.ledger.erased
         for place, claims in enumerate(served, 1):
             for claim in claims:
                 if claim.unit == unit:
                     view.about.append((place, claim))
                 elif view.foreign is None and not claim.unit.startswith(own):
                     view.foreign = claim
+                if claim.unit in erased and view.ghost is None and self._certain(claim):
+                    view.ghost = claim
         view.claims_of = lambda unit: [c for claims in served for c in claims if c.unit == unit]
+
+    def _certain(self, claim: Claim) -> bool:
+        """Whether a claim of an erased unit shows what should be gone."""
+        return claim.meaning != "rule" and not self.ledger.account(claim.unit).unsure
 
     def _judge(self, probe: Probe, view: View) -> Finding:
         answer = self._reader.read(probe, [claim for _, claim in view.about])
         if probe.ask != "current":
             return judge_past(probe, answer, self.ledger)
-        source_right = probe.via is None or self._group_right.get(probe.via, True)
-        return judge_current(probe, answer, self.ledger, self._catalogue, source_right=source_right)
+        source: Source = "right" if probe.via is None else self._asked.get(probe.via, "missing")
+        return judge_current(probe, answer, self.ledger, self._catalogue, source=source)
 
     def _remember(self, probe: Probe, finding: Finding) -> None:
         assert probe.unit is not None
         account = self.ledger.account(probe.unit)
         right = finding.verdict == "correct"
         account.last_verdict = finding.verdict
-        self._group_right[probe.unit] = right
+        silent = finding.verdict in ("missing", "unknown")
+        self._asked[probe.unit] = "right" if right else "missing" if silent else "wrong"
         if right:
             account.right = True
+        if right and account.value is not None:
             account.shown[account.began] = None
+            account.shown_values[account.value] = None
 
     def _exposed(self, probe: Probe, view: View) -> list[str]:
         """Values of the unit that no longer hold, served with nothing that says so."""
@@ -227,10 +237,13 @@ class Scorer:
 
     def _list(self, gauge: Gauge, event: Event) -> Listing:
         held: dict[str, list[Claim]] = {}
-        for claims in self._served(event.served, ""):
-            for claim in claims:
-                if claim.open_at(gauge.at):
-                    held.setdefault(claim.unit, []).append(claim)
+        place = 0
+        for tenant, count in zip(self.ledger.tenants, event.by_tenant, strict=False):
+            for claims in self._served(event.served[place : place + count], tenant):
+                for claim in claims:
+                    if claim.open_at(gauge.at):
+                        held.setdefault(claim.unit, []).append(claim)
+            place += count
         return Listing(self.ledger.turns, held)
 
     def _audit(self, audit: Audit, event: Event, view: View) -> None:

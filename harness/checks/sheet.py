@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from steeltrap.harness.checks.judge import Finding
 from steeltrap.harness.checks.ledger import Ledger
@@ -14,6 +15,17 @@ from steeltrap.harness.script import Step
 from steeltrap.harness.verdict import NAMES, ConditionVerdict, Tally, Violation, judge
 
 __all__ = ["Listing", "Sheet", "View"]
+
+CENTRAL: Final[dict[str, tuple[str, ...]]] = {
+    "C1": ("stale-read",),
+    "C2": ("superseded-active", "resurrection"),
+    "C3": ("missed-propagation",),
+    "C4": ("lost-history",),
+    "C5": ("over-bound",),
+    "C6": (),
+    "beyond": (),
+}
+"""What must have been put to the test before a condition can be said to have held."""
 
 
 @dataclass(slots=True)
@@ -38,6 +50,8 @@ class View:
     """What was served on the unit asked for: (place of the item, from 1; claim), in order."""
     foreign: Claim | None = None
     """The first thing served that belongs to another tenant."""
+    turn: str = ""
+    """The latest turn."""
     claims_of: Callable[[str], list[Claim]] = lambda _: []
     """What was served on any other unit."""
     finding: Finding | None = None
@@ -45,6 +59,10 @@ class View:
     """Values of the unit that no longer hold and were served unmarked."""
     listing: Listing | None = None
     """The latest full listing."""
+    ghost: Claim | None = None
+    """The first thing served that was erased."""
+    group: dict[str, str] = field(default_factory=dict)
+    """Units asked in the same group so far: answered right, wrong or missing."""
     versions: list[tuple[Item, tuple[Claim, ...]]] = field(default_factory=list)
     """audit: the history given, each entry with what it claims."""
     recovered: list[tuple[Claim, ...]] = field(default_factory=list)
@@ -54,8 +72,11 @@ class View:
         witness: Iterable[str] = (),
     ) -> Violation:  # fmt: skip
         """A violation that this step shows."""
-        began = self.ledger.account(unit).began if unit else ""
+        account = self.ledger.account(unit) if unit else None
+        began = account.began if account else ""
         turns = dict.fromkeys(turn for turn in (*witness, began) if turn)
+        if name == "resurrection":
+            began = self.turn
         return Violation(
             name, condition, self.i, began, unit, expected, observed, tuple(turns),
             self.step.family, getattr(self.step, "hop", 0), getattr(self.step, "lag", None),
@@ -107,12 +128,17 @@ class Sheet:
     def verdict(self) -> ConditionVerdict:
         """The verdict that the tallies give."""
         blocked = dict.fromkeys(t.blocked for t in self._names.values() if t.blocked)
+        untried = [n for n in CENTRAL[self.condition] if not self._names[n].opportunities]
+        notes = [*blocked, *(f"{name} was never put to the test" for name in untried)]
+        validity = judge(self._points, self._violated, self._names)
+        if validity == "held" and untried:
+            validity = "unknown"
         return ConditionVerdict(
             self.condition,
-            judge(self._points, self._violated, self._names),
+            validity,
             self._points,
             self._violated,
             self._names,
             self._first_turn,
-            "; ".join(blocked) if blocked else "" if self._points else "no opportunity",
+            "; ".join(notes) if self._points else "no opportunity",
         )

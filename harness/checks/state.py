@@ -37,7 +37,7 @@ class TransitionSoundness:
             if account.erased or account.unsure:
                 continue
             held = [c.value for c in view.listing.held.get(account.unit, ()) if c.value]
-            if account.outdated and not account.hop:
+            if account.outdated and account.shown and (not account.hop or account.right):
                 roles = ("superseded", "retracted")
                 self._look(view, account, "superseded-active", held, roles)
             if account.rumoured:
@@ -119,18 +119,18 @@ class Provenance:
         self.sheet.test(names, view.ledger.turns, *found)
 
     def _given(self, view: View, audit: Audit) -> list[tuple[Item, str]]:
-        """The entries given that speak of the unit, each with its value."""
+        """The entries given that speak of the unit, each with the value that it is about."""
         given = []
         for item, claims in view.versions:
-            for claim in claims:
-                if claim.unit == audit.unit and claim.value and claim.meaning in ("states", "past"):
-                    given.append((item, claim.value))
-                    break
+            about = [c for c in claims if c.unit == audit.unit and c.value]
+            stated = [c for c in about if c.meaning == "states"] or [c for c in about if c.meaning == "past"]  # fmt: skip
+            if stated and stated[0].value:
+                given.append((item, stated[0].value))
         return given
 
     def _lost(self, due: list[Past], given: list[tuple[Item, str]]) -> str:
         """Values that are there no more, each as often as it held."""
-        need = Counter(p.value for p in due if p.value)
+        need = Counter(value for value, _ in groupby(p.value for p in due) if value)
         have = Counter(value for _, value in given)
         missing = need - have if self._ordered else [value for value in need if value not in have]
         return "".join(f"lost {values.display(value)}; " for value in missing).removesuffix("; ")
@@ -149,21 +149,30 @@ class Provenance:
     def _sources(self, view: View, audit: Audit, given: list[tuple[Item, str]]) -> dict[str, str]:
         """Entries without the turn that wrote them, and turns that never said so."""
         lost, invented = [], []
+        known = {turn for p in audit.history for turn in (p.source, *p.also)}
         for value in dict.fromkeys(value for _, value in given):
             entries = [p for p in audit.history if p.value == value]
             named = [item.sources or () for item, spoken in given if spoken == value]
-            writers = {p.source for p in entries}
             found = sum(any(p.source in sources for sources in named) for p in entries)
             if found < min(len(entries), len(named)):
                 lost.append(value)
-            known = writers.union(*(p.also for p in entries))
-            strange = (s for sources in named for s in sources if s not in known)
-            if entries and not all(view.catalogue.speaks_of(s, audit.unit, value) for s in strange):
+            strange = [
+                source
+                for item, spoken in given
+                for source in item.sources or ()
+                if spoken == value and source not in known and not self._spoke(view, source, item)
+            ]
+            if entries and strange:
                 invented.append(value)
         return {
             "lost-source": ", ".join(f"no source for {values.display(v)}" for v in lost),
             "invented-source": ", ".join(f"wrong source for {values.display(v)}" for v in invented),
         }
+
+    def _spoke(self, view: View, source: str, item: Item) -> bool:
+        """Whether a turn spoke of anything that the item speaks of."""
+        claims = next(claims for known, claims in view.versions if known is item)
+        return any(view.catalogue.speaks_of(source, claim.unit) for claim in claims)
 
     def finish(self) -> None:
         """Say what could not be seen."""
@@ -192,7 +201,7 @@ class BoundedState:
         """Hold the active tokens against beta(n)."""
         gauge = view.step
         assert isinstance(gauge, Gauge)
-        if not self._lists:
+        if not self._lists or not view.event.items:
             return
         units, true_tokens = gauge.footprint
         beta = view.ledger.header.beta(true_tokens)
@@ -231,7 +240,7 @@ class BoundedState:
         # The latest first: it is the one that is likeliest still there.
         for unit in reversed(view.ledger.trivial.get(tenant, {})):
             account = view.ledger.account(unit)
-            there = self._listed(view, unit) if self._lists else account.last_verdict == "correct"
+            there = self._listed(view, unit) if self._lists else view.group.get(unit) == "right"
             if there and account.state == "set":
                 return unit.split("/", 1)[1]
         return ""

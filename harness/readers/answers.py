@@ -70,7 +70,7 @@ class Oracle:
         about = [claim for claim in about if claim.value not in disowned or claim.value is None]
         match probe.ask:
             case "previous":
-                return self._previous(about)
+                return self._previous(about, probe.at)
             case "as-of":
                 return self._as_of(about, probe.of or probe.at)
             case _:
@@ -83,14 +83,15 @@ class Oracle:
             return Answer("unset") if said else MISSING
         return _latest(held)
 
-    def _previous(self, claims: list[Claim]) -> Answer:
-        """What held before the value that holds now."""
+    def _previous(self, claims: list[Claim], at: str) -> Answer:
+        """What held before the value that holds now; where nothing holds now, what held last."""
         told = [c for c in claims if c.meaning in ("states", "past") and c.value is not None]
         if not told:
             return MISSING
         if all(claim.at for claim in told):
             ordered = _in_order(told)
-            return Answer("value", (ordered[-2] if len(ordered) > 1 else ordered[-1],))
+            held = any(claim.open_at(at) for claim in told) and len(ordered) > 1
+            return Answer("value", (ordered[-2] if held else ordered[-1],))
         closed = [claim for claim in told if claim.closed or claim.meaning == "past"]
         return _only(closed or told)
 
@@ -102,7 +103,7 @@ class Oracle:
         if not all(claim.at for claim in told):
             return _only(told)
         by_then = [c for c in told if (c.at or "") <= of and (c.closed is None or c.closed > of)]
-        return _latest(by_then) if by_then else _latest(told)
+        return _latest(by_then) if by_then else Answer("unset")
 
 
 def _in_order(claims: list[Claim]) -> list[str]:

@@ -16,7 +16,7 @@ from steeltrap.adapters.flat import Flat
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.harness.drive import drive
 from steeltrap.harness.history import HistoryError, fingerprint, read_events
-from steeltrap.harness.memory import Item, Memory, MemoryFault, Query, Utterance
+from steeltrap.harness.memory import Item, Memory, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.script import Gauge, Probe, Script, Turn
 from steeltrap.workloads.compose import ScriptSettings, compose
 
@@ -137,7 +137,10 @@ class Garbage(Flat):
         (["text"], "retrieve returned a list with str in it, not Item"),
         ([Item(text=3)], "retrieve returned an Item whose text is int"),  # type: ignore[arg-type]
         ([Item("a", sources=["t1"])], "a list as sources; give a tuple of turn ids"),  # type: ignore[arg-type]
-        ([Item("a", score=float("nan"))], "an Item with score nan, not a number"),
+        ([Item("a", score=float("nan"))], "an Item with score nan, not a finite number"),
+        ([Item("a", score=float("-inf"))], "an Item with score -inf, not a finite number"),
+        ([Item("\ud800")], "an Item whose text is not valid Unicode"),
+        ([Item("a", valid_to="2 Jan 2026")], "an Item with the time '2 Jan 2026'; write ISO 8601"),
         ([Item("a", valid_from=3)], "an Item whose valid_from is int, not text"),  # type: ignore[arg-type]
     ],
 )
@@ -216,3 +219,47 @@ def test_a_truncated_history_says_what_to_do(script: Script, tmp_path: Path) -> 
     history.write_bytes(history.read_bytes()[:-20])
     with pytest.raises(HistoryError, match="cut short here: run it again to go on"):
         list(read_events(history))
+
+
+class Flaky(Ideal):
+    """Breaks in the middle of a step, after some of its items have been numbered."""
+
+    count = 0
+
+    def recover(self, subject: Subject) -> Sequence[Item]:
+        self.count += 1
+        if self.count % 2:
+            raise ConnectionError("the archive does not answer")
+        return super().recover(subject)
+
+
+def test_a_step_that_breaks_half_way_leaves_the_history_readable(
+    script: Script, tmp_path: Path
+) -> None:
+    """Every item that got a number is written, so that later numbers mean what they meant."""
+    seen = 0
+    for event in read_events(run(Flaky(), script, tmp_path)):
+        seen += len(event.new)
+        numbers = [*event.served, *(event.versions or ()), *(event.recovered or ())]
+        assert all(number < seen for number in numbers)
+
+
+class SecondLife(Flat):
+    """Takes a turn in at the first attempt and refuses it at the second."""
+
+    refuse = False
+
+    def ingest(self, turn: Utterance) -> None:
+        if self.refuse and turn.id == "t0003":
+            raise MemoryFault("not this time")
+        super().ingest(turn)
+
+
+def test_a_run_that_cannot_be_taken_up_says_so(script: Script, tmp_path: Path) -> None:
+    """If a recorded step ends otherwise when it is done over, the run does not go on in silence."""
+    history = run(SecondLife(), script, tmp_path)
+    history.write_bytes(history.read_bytes()[:-20])
+    second = SecondLife()
+    second.refuse = True
+    with pytest.raises(HistoryError, match="cannot be brought back to where the run stopped"):
+        run(second, script, tmp_path)

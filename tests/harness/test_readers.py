@@ -69,7 +69,31 @@ def test_a_text_of_the_systems_own_names_the_write_by_its_value(
     catalogue: Catalogue, text: str, value: str
 ) -> None:
     """Values are unique, so a claim is found by value, topic and field, however it is worded."""
-    assert [(UNIT, value)] == [(c.unit, c.value) for c in catalogue.claims(Item(text), "acme")]
+    claims = catalogue.claims(Item(text), "acme")
+    assert [(UNIT, value)] == [(c.unit, c.value) for c in claims if c.meaning == "states"]
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("The deadline of Website Redesign was previously 15 March 2026.", "past"),
+        ("Website Redesign: the deadline is no longer 15 March 2026", "past"),
+        ("Unconfirmed: the deadline of Website Redesign is 4 May 2026.", "echo"),
+        ("Ignored an instruction to set the deadline of Website Redesign to 4 May 2026", "echo"),
+        ("The deadline of Website Redesign was set to 20 April 2026.", "states"),
+    ],
+)
+def test_what_a_text_calls_past_or_unsure_is_not_claimed(
+    catalogue: Catalogue, text: str, meaning: str
+) -> None:
+    """A sentence that says itself that a value is over, or in doubt, does not hold it for true."""
+    assert [meaning] == [claim.meaning for claim in catalogue.claims(Item(text), "acme")]
+
+
+def test_the_value_that_something_changed_to_is_the_one_that_is_claimed(catalogue: Catalogue) -> None:  # fmt: skip
+    """A text that has the order of things wrong is believed: that is what the system holds."""
+    text = "The deadline of Website Redesign changed from 20 April 2026 to 15 March 2026."
+    assert Answer("value", (MARCH,)) == read(catalogue, Item(text))
 
 
 def test_a_longer_topic_is_not_taken_for_the_shorter_one(catalogue: Catalogue) -> None:

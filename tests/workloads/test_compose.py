@@ -44,7 +44,7 @@ def test_the_bytes_of_a_seed_are_pinned() -> None:
     assert PINNED == script.sha256()
 
 
-PINNED = "0"
+PINNED = "4efee93c2f662a6defdbb5f75f23a7b8180bb13401e705f60a4f0de84770569e"
 
 
 def test_a_script_has_the_turns_that_were_asked_for(adversarial: Script) -> None:

@@ -47,10 +47,10 @@ def importance_inversion(stage: Stage) -> Iterator[int]:
         if stage.dice.chance(0.3):
             stage.ask(trivial)
     yield stage.dice.between(2, 10)
-    stage.check(vital, trivial)
+    stage.check(trivial, vital)
     stage.ask(vital)
     yield stage.dice.between(10, 40)
-    stage.check(vital, trivial)
+    stage.check(trivial, vital)
 
 
 def reinforcement(stage: Stage) -> Iterator[int]:
@@ -58,7 +58,11 @@ def reinforcement(stage: Stage) -> Iterator[int]:
 
     In the other twin the other unit is read, and nothing else differs.
     """
-    a, b = _exchangeable(stage)
+    a, b = _alike(stage)
+    stage.tell(a)
+    yield 0
+    stage.tell(b)
+    yield 0
     twin = stage.next_twin()
     stage.rank(a, b)
     for _ in range(5):
@@ -75,10 +79,8 @@ def reinforcement(stage: Stage) -> Iterator[int]:
     stage.twin(twin, a, b)
 
 
-def _exchangeable(stage: Stage) -> tuple[Slot, Slot]:
-    """Two units alike in field, domain and age, told in one turn."""
+def _alike(stage: Stage) -> tuple[Slot, Slot]:
+    """Two units of one field of one domain."""
     a = stage.slot(importance="trivial")
     topic = stage.mint.topic(a.domain)
-    b = stage.slot(field=a.field, domain=a.domain, topic=topic)
-    stage.tell(a, b)
-    return a, b
+    return a, stage.slot(field=a.field, domain=a.domain, topic=topic)

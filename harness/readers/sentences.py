@@ -1,0 +1,223 @@
+"""Reads sentences of a system's own making by the names and values in them.
+
+Values are unique, so a value that turns up in somebody's words still names the write it came
+from (Elle's trick); topic and field decide where it could be several, and find a value that
+nobody ever wrote. Where one sentence holds several values of a unit it tells of a change: the
+one it changed *to* holds, or else the one that was written last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from steeltrap.harness import values
+from steeltrap.harness.readers.phrases import Phrases, Words
+from steeltrap.harness.script import field_of, tenant_of, topic_of
+
+__all__ = ["Gazetteer", "Said"]
+
+_SENTENCE_END = re.compile(r"(\n+)|(?<=[.!?。])\s+|;\s+")
+_TO = re.compile(
+    r"(?:\b(?:to|into|now|instead)|→|->|=>)\s*(?:be\s+|is\s+|it's\s+)?(?:the\s+)?$", re.I
+)
+_PAST = re.compile(
+    r"\b(?:previously|formerly|no longer|used to be|not any ?more|superseded|obsolete|outdated"
+    r"|withdrawn|until then)\b|\(old\)|\bold value\b"
+    r"|\bwas\b(?!\s+(?:\w+ly\s+)?(?:moved|changed|set|updated|revised|rescheduled|postponed"
+    r"|brought|confirmed|decided|agreed|told|stated|mentioned|said|given|recorded|noted"
+    r"|corrected|increased|raised|lowered|reduced|reverted|replaced|named|chosen))",
+    re.I,
+)
+_UNSURE = re.compile(r"\b(?:unconfirmed|unverified|alleged(?:ly)?|rumou?r(?:ed)?|ignored?|disregarded)\b", re.I)  # fmt: skip
+_REVIEW = re.compile(r"\b(?:needs? (?:a )?review|(?:to be|awaiting|waiting for|pending|under) (?:re-?)?(?:view(?:ed)?|review(?:ed)?|confirm(?:ed|ation)?|evaluat(?:ed|ion))|may be (?:stale|outdated|out of date))\b", re.I)  # fmt: skip
+
+How = Literal["states", "review", "past", "before", "echo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A value that a sentence gives a unit, and how."""
+
+    unit: str
+    value: str
+    how: How
+    """review: said to be waiting for re-evaluation; past: held once; before: held before the
+    value that the same sentence states; echo: mentioned and not believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    value: str
+    start: int
+
+
+class Gazetteer:
+    """The topics, fields and values that have been spoken of.
+
+    Args:
+        labels: other names of fields.
+    """
+
+    def __init__(self, labels: dict[str, list[str]]) -> None:
+        self._labels = labels
+        self._owners: dict[str, list[str]] = {}
+        self._written: dict[tuple[str, str], int] = {}
+        self._writes = 0
+        self._kinds: dict[str, str] = {}
+        self._yearless: dict[str, list[str]] = {}
+        self._topics, self._fields, self._names = Phrases(), Phrases(), Phrases()
+        self._units: dict[tuple[str, str], list[str]] = {}
+
+    def know(self, unit: str, value: str, *, news: bool) -> None:
+        """Know that a value belongs to a unit.
+
+        Args:
+            unit: the unit.
+            value: the value.
+            news: whether it became the unit's value now (a mention makes nothing newer).
+        """
+        owners = self._owners.setdefault(value, [])
+        if unit not in owners:
+            owners.append(unit)
+            if value.startswith(("name:", "text:", "code:")):
+                self._names.add(values.payload_of(value), value)
+            if value.startswith("date:"):
+                self._yearless.setdefault("date:*" + value[-6:], []).append(value)
+        if news or (unit, value) not in self._written:
+            self._writes += news
+            self._written[unit, value] = self._writes if news else 0
+        self._kinds[unit] = value.split(":", 1)[0]
+        self._know_unit(unit)
+
+    def _know_unit(self, unit: str) -> None:
+        topic, field = topic_of(unit), field_of(unit)
+        units = self._units.setdefault((topic, field), [])
+        if not units:
+            self._topics.add(topic, topic)
+            for label in (field, *self._labels.get(field, ())):
+                self._fields.add(label, field)
+        if unit not in units:
+            units.append(unit)
+
+    def owners(self, value: str) -> list[str]:
+        """The units to which a value was written, said or derived."""
+        return self._owners.get(value, [])
+
+    def read(self, text: str, tenant: str, stamps: Sequence[str]) -> Iterator[Said]:
+        """What a text says, sentence by sentence.
+
+        A topic that a line names holds for the lines below it too, until they name another.
+
+        Args:
+            text: in the system's own words.
+            tenant: who asked; decides between units of the same name.
+            stamps: days of the item's own times, which are no values unless they are written so.
+        """
+        context: list[str] = []
+        for sentence in _SENTENCE_END.split(text):
+            if sentence and sentence.strip():
+                words = Words(sentence)
+                topics = list(self._topics.find(words))
+                context = [name for names, _, _ in topics for name in names] or context
+                yield from self._sentence(sentence, words, topics, context, tenant, stamps)
+
+    def _sentence(
+        self, sentence: str, words: Words, topics: list[tuple[list[str], int, int]],
+        context: list[str], tenant: str, stamps: Sequence[str],
+    ) -> Iterator[Said]:  # fmt: skip
+        fields = list(self._fields.find(words))
+        taken = [(start, end) for _, start, end in (*topics, *fields)]
+        by_unit: dict[str, list[_Found]] = {}
+        for value, start in self._values(sentence, words, taken):
+            for unit, meant in self._meant(value, start, context, fields, tenant, stamps):
+                by_unit.setdefault(unit, []).append(_Found(meant, start))
+        for unit, found in by_unit.items():
+            yield from self._claimed(sentence, unit, found)
+
+    def _claimed(self, sentence: str, unit: str, found: list[_Found]) -> Iterator[Said]:
+        """Of the values that a sentence gives one unit, the one that holds, then the others."""
+        known = [f for f in found if (unit, f.value) in self._written] or found[:1]
+        holds = next((f for f in known if _TO.search(sentence[: f.start])), None)
+        if holds is None:
+            holds = max(known, key=lambda f: self._written.get((unit, f.value), -1))
+        others = list(dict.fromkeys(f.value for f in known if f.value != holds.value))
+        yield Said(unit, holds.value, "states" if others else _how(sentence))
+        for value in others:
+            yield Said(unit, value, "before")
+
+    def _values(
+        self, sentence: str, words: Words, taken: list[tuple[int, int]]
+    ) -> Iterator[tuple[str, int]]:
+        """Every value that a sentence names outside the names of topics and fields, with its place."""
+        found = []
+        for meanings, start, end in self._names.find(words):
+            if not _overlaps(start, end, taken):
+                taken.append((start, end))
+                found += [(value, start) for value in meanings]
+        for mention in values.find(sentence):
+            if not _overlaps(mention.start, mention.end, taken):
+                found.append((mention.literal, mention.start))
+        yield from sorted(found, key=lambda pair: pair[1])
+
+    def _meant(
+        self, value: str, start: int, topics: list[str], fields: list[tuple[list[str], int, int]],
+        tenant: str, stamps: Sequence[str],
+    ) -> list[tuple[str, str]]:  # fmt: skip
+        """The units that a value is claimed of, each with the value in full."""
+        for full in (*reversed(self._yearless.get(value, ())), value):
+            owners = self._owners.get(full, [])
+            named = [o for o in owners if not topics or topic_of(o) in topics]
+            exact = _nearest(named, fields, start)
+            chosen = _prefer(exact if fields else named, tenant)
+            if full in stamps:
+                # Somebody else's value on the item's own day is no more than that day.
+                chosen = [unit for unit in chosen if tenant_of(unit) == tenant]
+            if chosen:
+                return [(unit, full) for unit in chosen]
+        if any(values.matches(value, stamp) for stamp in stamps):
+            return []
+        kind = value.split(":", 1)[0]
+        spoken_of = [
+            unit
+            for topic in topics
+            for names, _, _ in fields
+            for field in names
+            for unit in self._units.get((topic, field), ())
+            if self._kinds.get(unit) == kind
+        ]
+        return [(unit, value) for unit in _prefer(_nearest(spoken_of, fields, start), tenant)]
+
+
+def _how(sentence: str) -> How:
+    """How a sentence means the one value that it gives a unit."""
+    cues: tuple[tuple[re.Pattern[str], How], ...] = (
+        (_UNSURE, "echo"),
+        (_REVIEW, "review"),
+        (_PAST, "past"),
+    )
+    return next((how for cue, how in cues if cue.search(sentence)), "states")
+
+
+def _nearest(units: list[str], fields: list[tuple[list[str], int, int]], place: int) -> list[str]:
+    """Of the units whose field a sentence names, those named closest before a place, or after it."""
+    away: dict[str, int] = {}
+    for names, start, end in fields:
+        distance = place - end if end <= place else start - place + 1000
+        for name in names:
+            away[name] = min(away.get(name, distance), distance)
+    named = [unit for unit in units if field_of(unit) in away]
+    least = min((away[field_of(unit)] for unit in named), default=0)
+    return [unit for unit in named if away[field_of(unit)] == least]
+
+
+def _prefer(units: list[str], tenant: str) -> list[str]:
+    """Those of the asking tenant if there are any, otherwise all."""
+    own = [unit for unit in units if tenant_of(unit) == tenant]
+    return own or units
+
+
+def _overlaps(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
+    return any(start < until and since < end for since, until in taken)
