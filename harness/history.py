@@ -9,13 +9,14 @@ are wall times, and like the size on disk they are left out of everything that i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final, Literal
 
 import msgspec
 
 from steeltrap.harness.memory import Item
+from steeltrap.harness.script import Script, Step
 
 __all__ = [
     "Event",
@@ -24,6 +25,7 @@ __all__ = [
     "HistoryWriter",
     "Salience",
     "fingerprint",
+    "joined",
     "read_events",
     "read_header",
     "read_marked",
@@ -180,6 +182,12 @@ def read_marked(
             end += len(line)
             if event.type != "invoke":
                 yield event, end
+
+
+def joined(script: Script, events: Iterable[Event]) -> Iterator[tuple[Step, Event]]:
+    """Each outcome with the step that it is of."""
+    for event in events:
+        yield script.steps[event.i], event
 
 
 def fingerprint(path: Path) -> str:

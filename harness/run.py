@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import OnEvent, drive
 from steeltrap.harness.evidence import CUTOFFS, evidence_rows
-from steeltrap.harness.history import Event, fingerprint, read_events, read_header
+from steeltrap.harness.history import fingerprint, joined, read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.metrics import timing
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
-from steeltrap.harness.script import Script, Step
+from steeltrap.harness.script import Script
 from steeltrap.harness.store import Cell
 from steeltrap.harness.twins import compare, twin_script
 
@@ -79,13 +79,15 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
     )
     outcome = scored.outcome
     outcome.evidence = evidence_rows(
-        _joined(script, cell.history),
+        joined(script, read_events(cell.history)),
         cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
         audited="audit_sha256" in script.header.settings,
     )
     outcome.fingerprint = fingerprint(cell.history)
     outcome.twins = {twin.name: fingerprint(history) for twin, history in pairs}
-    record = Record(spec=cell.spec, outcome=outcome, timing=timing(_joined(script, cell.history)))
+    record = Record(
+        spec=cell.spec, outcome=outcome, timing=timing(joined(script, read_events(cell.history)))
+    )
     cell.finish(record, scored.violations)
     return record
 
@@ -108,8 +110,3 @@ def _drive(
 
 def _twin_history(cell: Cell, name: str) -> Path:
     return cell.twins / f"{name}.history.jsonl"
-
-
-def _joined(script: Script, history: Path) -> Iterator[tuple[Step, Event]]:
-    for event in read_events(history):
-        yield script.steps[event.i], event

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -434,8 +434,3 @@ def _in_words(error: msgspec.ValidationError) -> str:
     where = where.strip("`").removeprefix("$.")
     what = what.replace("`", "")
     return f"field {where}: {what[0].lower()}{what[1:]}" if where else what
-
-
-def write_lines(steps: Iterable[Header | Step]) -> bytes:
-    """Header and steps as the bytes of a script file."""
-    return b"".join(_ENCODER.encode(step) + b"\n" for step in steps)

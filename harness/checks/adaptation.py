@@ -111,9 +111,8 @@ def _ranks(
 class Adaptation:
     """C6."""
 
-    def __init__(self, capabilities: list[str]) -> None:
+    def __init__(self) -> None:
         self.sheet = Sheet("C6")
-        self._visible = "salience" in capabilities
 
     def probe(self, view: View) -> None:
         """One retrieval of the trajectory, where salience is visible."""

@@ -7,7 +7,7 @@ history of any length is scored in one pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from steeltrap.harness import metrics, tokens
@@ -17,7 +17,7 @@ from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
 from steeltrap.harness.checks.sheet import Listing, View
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
-from steeltrap.harness.history import Event
+from steeltrap.harness.history import Event, joined
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Catalogue, Claim, Reader
 from steeltrap.harness.record import Outcome
@@ -63,7 +63,6 @@ class Scorer:
 
     def __init__(self, header: Header, capabilities: list[str], reader: Reader) -> None:
         self._reader = reader
-        self._capabilities = capabilities
         self.ledger = Ledger(header)
         self._catalogue = Catalogue(header)
         self._items: list[Item] = []
@@ -76,7 +75,7 @@ class Scorer:
         self._c2 = TransitionSoundness(capabilities)
         self._resurrection = Resurrection(self._c2.sheet)
         self._c4, self._c5 = Provenance(capabilities), BoundedState(capabilities)
-        self.c6 = Adaptation(capabilities)
+        self.c6 = Adaptation()
         self._reads = Reads()
         self._steps = self._failed = self._ingested = 0
         self._curve: list[tuple[int, int, int, int, float]] = []
@@ -101,7 +100,7 @@ class Scorer:
         for change in step.changes:
             self.ledger.change(change, self._turn, unsure=not done)
         view = View(
-            event.i, step, event, self.ledger, self._catalogue, self._capabilities,
+            event.i, step, event, self.ledger, self._catalogue,
             listing=self._listing, turn=self._turn,
         )  # fmt: skip
         if not done:
@@ -318,13 +317,8 @@ def score(
         twins: for each pair, how it stood in this run and in its twin.
     """
     scorer = Scorer(script.header, capabilities, reader)
-    for step, event in _joined(script, events):
+    for step, event in joined(script, events):
         scorer.observe(step, event)
     for spec, a_read, b_read in twins:
         scorer.twin(script, spec, a_read, b_read)
     return scorer.finish()
-
-
-def _joined(script: Script, events: Iterable[Event]) -> Iterator[tuple[Step, Event]]:
-    for event in events:
-        yield script.steps[event.i], event

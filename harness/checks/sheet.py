@@ -45,7 +45,6 @@ class View:
     event: Event
     ledger: Ledger
     catalogue: Catalogue
-    capabilities: list[str]
     about: list[tuple[int, Claim]] = field(default_factory=list)
     """What was served on the unit asked for: (place of the item, from 1; claim), in order."""
     foreign: Claim | None = None
@@ -120,10 +119,6 @@ class Sheet:
     def block(self, name: str, why: str) -> None:
         """Say that a violation could not be observed."""
         self._names[name].blocked = why
-
-    def tally(self, name: str) -> Tally:
-        """The tally of one name."""
-        return self._names[name]
 
     def verdict(self) -> ConditionVerdict:
         """The verdict that the tallies give."""
