@@ -66,7 +66,10 @@ class QuerySoundness:
     def _exposed(self, view: View, probe: Probe) -> Violation:
         assert probe.unit is not None
         shown = ", ".join(values.display(value) for value in view.exposed)
-        return view.violation("exposed-history", "C1", probe.unit, _wanted(probe), f"also {shown}")
+        witness = [view.catalogue.written_by(probe.unit, value) for value in view.exposed]
+        return view.violation(
+            "exposed-history", "C1", probe.unit, _wanted(probe), f"also {shown}", witness
+        )
 
 
 class Resurrection:

@@ -51,7 +51,9 @@ class TransitionSoundness:
         if wrong:
             wanted = values.display(account.value) if account.value else "nothing is set"
             shown = ", ".join(values.display(value) for value in wrong)
-            found = [view.violation(name, "C2", account.unit, wanted, f"listed: {shown}")]
+            witness = [view.catalogue.written_by(account.unit, value) for value in wrong]
+            listed = f"listed: {shown}"
+            found = [view.violation(name, "C2", account.unit, wanted, listed, witness)]
         self.sheet.test((name,), view.ledger.turns, *found)
 
     def probe(self, view: View) -> None:
