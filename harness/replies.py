@@ -60,7 +60,11 @@ class Items:
         except TypeError:
             raise BadReplyError(f"{call} returned an Item with {_unhashable(item)}") from None
         if known is None:
-            known = self._number[item] = self._add(_checked(item, call))
+            checked = _checked(item, call)
+            known = self._number.get(checked)
+            if known is None:
+                known = self._add(checked)
+            self._number[item] = known
         return known
 
     def _add(self, item: Item) -> int:

@@ -19,6 +19,7 @@ A date that is spelled without its year is found as `date:*-04-20`, which `match
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -239,6 +240,8 @@ def _number(spelled: str) -> float:
 
 
 def _whole(value: float) -> int | None:
+    if not math.isfinite(value):
+        return None
     rounded = round(value)
     return rounded if abs(value - rounded) < 1e-9 else None
 

@@ -14,6 +14,7 @@ from steeltrap.harness.script import (
     Audit,
     Erasure,
     Op,
+    Pause,
     Probe,
     Script,
     ScriptError,
@@ -63,6 +64,8 @@ def check(path: Path | str) -> Script:
             raise ScriptError(f"{path}:{number}: {error}") from None
         if given:
             _agree(path, number, before, step)
+        if isinstance(step, Turn | Pause | Erasure):
+            asked.clear()
         if isinstance(step, Probe) and step.ask == "current" and step.unit:
             if step.via is not None and (step.group, step.via) not in asked:
                 raise ScriptError(

@@ -101,7 +101,7 @@ def _verdict(answer: Answer, expect: Expect, account: Account) -> tuple[Verdict,
     if answer.kind in ("missing", "unset"):
         return ("correct" if expect.state == "unset" else "missing"), ""
     if answer.kind == "review":
-        return ("correct" if expect.state == "review" else "flagged"), ""
+        return _marked(answer.values[0], expect, account)
     others = [
         value
         for value in answer.values
@@ -113,6 +113,14 @@ def _verdict(answer: Answer, expect: Expect, account: Account) -> tuple[Verdict,
     if len(others) < len(answer.values):
         return "ambiguous", offender
     return ("stale" if _old(offender, expect, account) else "wrong"), offender
+
+
+def _marked(value: str, expect: Expect, account: Account) -> tuple[Verdict, str]:
+    """The verdict on a value that is served as waiting for review."""
+    if expect.state != "review":
+        return "flagged", value
+    known = value == expect.value or account.role(value) in ("superseded", "rumoured")
+    return ("correct", "") if known else ("wrong", value)
 
 
 def _old(value: str, expect: Expect, account: Account) -> bool:

@@ -193,7 +193,7 @@ class Ledger:
         if change.cause == "late":
             account.right = False
             return
-        if change.cause == "derived" and change.via is not None:
+        if change.cause in ("derived", "review") and change.via is not None:
             unsure = unsure or account.ruleless or self.account(change.via).unsure
         if change.cause == "expired":
             unsure = unsure or account.unsure
@@ -220,7 +220,7 @@ class Ledger:
         account.right = False
         account.unsure = unsure
         account.erased = change.cause == "erased"
-        if account.erased:
+        if account.erased and not unsure:
             self.erased[change.unit] = None
         else:
             self.erased.pop(change.unit, None)

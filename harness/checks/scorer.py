@@ -21,7 +21,18 @@ from steeltrap.harness.history import Event, joined
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Catalogue, Claim, Reader
 from steeltrap.harness.record import Outcome
-from steeltrap.harness.script import Audit, Gauge, Header, Probe, Script, Step, Turn, TwinSpec
+from steeltrap.harness.script import (
+    Audit,
+    Erasure,
+    Gauge,
+    Header,
+    Pause,
+    Probe,
+    Script,
+    Step,
+    Turn,
+    TwinSpec,
+)
 from steeltrap.harness.verdict import Violation
 
 __all__ = ["Scored", "Scorer", "score"]
@@ -94,6 +105,10 @@ class Scorer:
         self._failed += event.type != "ok"
         self._items += event.new
         done = event.type == "ok"
+        if isinstance(step, Turn | Pause | Erasure):
+            self._group, self._asked = "", {}
+        if isinstance(step, Erasure) and not done:
+            self._beyond.sheet.block("trace", "an erasure failed")
         if isinstance(step, Turn):
             self._hear(step, done=done)
             return

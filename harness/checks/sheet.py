@@ -123,7 +123,11 @@ class Sheet:
     def verdict(self) -> ConditionVerdict:
         """The verdict that the tallies give."""
         blocked = dict.fromkeys(t.blocked for t in self._names.values() if t.blocked)
-        untried = [n for n in CENTRAL[self.condition] if not self._names[n].opportunities]
+        untried = [
+            name
+            for name in CENTRAL[self.condition]
+            if not self._names[name].opportunities and not self._names[name].blocked
+        ]
         notes = [*blocked, *(f"{name} was never put to the test" for name in untried)]
         validity = judge(self._points, self._violated, self._names)
         if validity == "held" and untried:

@@ -107,7 +107,13 @@ class Provenance:
         due = [p for p in audit.history if p.value is not None and p.source in account.shown]
         if not due and not given:
             return
-        names = {"lost-history": self._lost(due, given)}
+        told = [
+            claim.value
+            for _, claims in view.versions
+            for claim in claims
+            if claim.unit == audit.unit and claim.meaning == "past" and claim.value
+        ]
+        names = {"lost-history": self._lost(due, given, told)}
         if self._ordered:
             names["wrong-order"] = self._disorder(audit.history, given)
         if any(item.sources is not None for item, _ in given):
@@ -130,10 +136,17 @@ class Provenance:
                 given.append((item, stated[0].value))
         return given
 
-    def _lost(self, due: list[Past], given: list[tuple[Item, str]]) -> str:
-        """Values that are there no more, each as often as it held."""
+    def _lost(self, due: list[Past], given: list[tuple[Item, str]], told: list[str]) -> str:
+        """Values that are there no more, each as often as it held.
+
+        Args:
+            due: the entries asked for.
+            given: the entries given, each with its value.
+            told: values that entries about others tell of.
+        """
         need = Counter(value for value, _ in groupby(p.value for p in due) if value)
         have = Counter(value for _, value in given)
+        have += Counter(value for value in dict.fromkeys(told) if value not in have)
         missing = need - have if self._ordered else [value for value in need if value not in have]
         return "".join(f"lost {values.display(value)}; " for value in missing).removesuffix("; ")
 
@@ -217,7 +230,7 @@ class BoundedState:
         self.sheet.test(("over-bound",), view.ledger.turns, *found)
 
     def probe(self, view: View) -> None:
-        """A vital unit that was there must not be gone while a trivial one stays."""
+        """A vital unit must not be missing while a trivial one is there."""
         finding = view.finding
         if finding is None or finding.probe.ask != "current" or finding.verdict == "unknown":
             return
@@ -226,7 +239,7 @@ class BoundedState:
         account = view.ledger.account(probe.unit)
         if account.importance != "vital" or probe.expect.state != "set":
             return
-        if account.began not in account.shown or (self._lists and not _fresh(view)):
+        if self._lists and not _fresh(view):
             return
         found = []
         if finding.verdict == "missing" and not self._listed(view, probe.unit):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from steeltrap.harness.readers.claims import Claim
+from steeltrap.harness.readers.claims import LONG_AGO, Claim
 from steeltrap.harness.script import Probe
 
 __all__ = ["Answer", "Oracle", "Reader", "Top1"]
@@ -102,7 +102,10 @@ class Oracle:
             return MISSING
         if not all(claim.at for claim in told):
             return _only(told)
-        by_then = [c for c in told if (c.at or "") <= of and (c.closed is None or c.closed > of)]
+        dated = [claim for claim in told if claim.at != LONG_AGO]
+        if not dated:
+            return MISSING
+        by_then = [c for c in dated if (c.at or "") <= of and (c.closed is None or c.closed > of)]
         return _latest(by_then) if by_then else Answer("unset")
 
 

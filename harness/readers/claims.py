@@ -13,7 +13,7 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.readers.sentences import Gazetteer, Said
 from steeltrap.harness.script import Header, Op, Turn
 
-__all__ = ["Catalogue", "Claim"]
+__all__ = ["LONG_AGO", "Catalogue", "Claim"]
 
 Meaning = Literal["states", "withdraws", "past", "echo", "rumour", "injected", "rule"]
 
@@ -157,10 +157,10 @@ class Catalogue:
         )
 
     def _stamps(self, item: Item) -> list[str]:
-        """The days of an item's own times and of the turns it came from."""
+        """The days and hours of an item's own times and of the turns it came from."""
         times = [item.valid_from, item.valid_to]
         times += [self._turns[turn][2] for turn in item.sources or () if turn in self._turns]
-        return [f"date:{at[:10]}" for at in times if at]
+        return [stamp for at in times if at for stamp in (f"date:{at[:10]}", f"time:{at[11:16]}")]
 
     def _repeated(self, item: Item) -> tuple[Claim, ...] | None:
         """The claims of the script's own sentences, if the text is made of nothing else."""

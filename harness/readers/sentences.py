@@ -9,32 +9,19 @@ one it changed *to* holds, or else the one that was written last.
 from __future__ import annotations
 
 import re
+import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from steeltrap.harness import values
+from steeltrap.harness.readers import cues
 from steeltrap.harness.readers.phrases import Phrases, Words
 from steeltrap.harness.script import field_of, tenant_of, topic_of
 
 __all__ = ["Gazetteer", "Said"]
 
 _SENTENCE_END = re.compile(r"(\n+)|(?<=[.!?。])\s+|;\s+")
-_TO = re.compile(
-    r"(?:\b(?:to|into|now|instead)|→|->|=>)\s*(?:be\s+|is\s+|it's\s+)?(?:the\s+)?$", re.I
-)
-_PAST = re.compile(
-    r"\b(?:previously|formerly|no longer|used to be|not any ?more|superseded|obsolete|outdated"
-    r"|withdrawn|until then)\b|\(old\)|\bold value\b"
-    r"|\bwas\b(?!\s+(?:\w+ly\s+)?(?:moved|changed|set|updated|revised|rescheduled|postponed"
-    r"|brought|confirmed|decided|agreed|told|stated|mentioned|said|given|recorded|noted"
-    r"|corrected|increased|raised|lowered|reduced|reverted|replaced|named|chosen))",
-    re.I,
-)
-_UNSURE = re.compile(r"\b(?:unconfirmed|unverified|alleged(?:ly)?|rumou?r(?:ed)?|ignored?|disregarded)\b", re.I)  # fmt: skip
-_REVIEW = re.compile(r"\b(?:needs? (?:a )?review|(?:to be|awaiting|waiting for|pending|under) (?:re-?)?(?:view(?:ed)?|review(?:ed)?|confirm(?:ed|ation)?|evaluat(?:ed|ion))|may be (?:stale|outdated|out of date))\b", re.I)  # fmt: skip
-
-How = Literal["states", "review", "past", "before", "echo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +30,7 @@ class Said:
 
     unit: str
     value: str
-    how: How
+    how: cues.How
     """review: said to be waiting for re-evaluation; past: held once; before: held before the
     value that the same sentence states; echo: mentioned and not believed."""
 
@@ -134,19 +121,39 @@ class Gazetteer:
         for value, start in self._values(sentence, words, taken):
             for unit, meant in self._meant(value, start, context, fields, tenant, stamps):
                 by_unit.setdefault(unit, []).append(_Found(meant, start))
+        bare = _blanked(sentence, taken)
+        heads = sorted(start for _, start, _ in (*topics, *fields))
+        places = sorted((f.start, unit) for unit, found in by_unit.items() for f in found)
         for unit, found in by_unit.items():
-            yield from self._claimed(sentence, unit, found)
+            stretch = _stretch(unit, found, places, heads)
+            yield from self._claimed(bare, stretch, unit, found, stamps)
 
-    def _claimed(self, sentence: str, unit: str, found: list[_Found]) -> Iterator[Said]:
-        """Of the values that a sentence gives one unit, the one that holds, then the others."""
+    def _claimed(
+        self, sentence: str, stretch: tuple[int, int], unit: str, found: list[_Found],
+        stamps: Sequence[str],
+    ) -> Iterator[Said]:  # fmt: skip
+        """What a sentence makes of the values that it gives one unit.
+
+        Where it tells of a change, the value that it leads to holds, or else, of those that it
+        does not take out, the one that was written last. Where it does not, they all hold.
+        """
         known = [f for f in found if (unit, f.value) in self._written] or found[:1]
-        holds = next((f for f in known if _TO.search(sentence[: f.start])), None)
-        if holds is None:
-            holds = max(known, key=lambda f: self._written.get((unit, f.value), -1))
+        standing = [f for f in known if not cues.is_taken_out(sentence, f.start)] or known
+        led_to = [f for f in standing if cues.is_led_to(sentence, f.start)]
+        beside = _beside_each_other(sentence, known, stamps)
+        told = led_to or len(standing) < len(known) or cues.tells_of_change(sentence, stretch)
+        if len(beside) > 1 and not told:
+            yield from (Said(unit, value, "states") for value in beside)
+            return
+        holds = led_to[-1] if led_to else max(standing, key=lambda f: self._age(unit, f))
         others = list(dict.fromkeys(f.value for f in known if f.value != holds.value))
-        yield Said(unit, holds.value, "states" if others else _how(sentence))
+        yield Said(unit, holds.value, "states" if others else cues.how(sentence, stretch, holds.start))  # fmt: skip
         for value in others:
             yield Said(unit, value, "before")
+
+    def _age(self, unit: str, found: _Found) -> int:
+        """When a value was last written to a unit; one that never was is older than all."""
+        return self._written.get((unit, found.value), -1)
 
     def _values(
         self, sentence: str, words: Words, taken: list[tuple[int, int]]
@@ -191,14 +198,38 @@ class Gazetteer:
         return [(unit, value) for unit in _prefer(_nearest(spoken_of, fields, start), tenant)]
 
 
-def _how(sentence: str) -> How:
-    """How a sentence means the one value that it gives a unit."""
-    cues: tuple[tuple[re.Pattern[str], How], ...] = (
-        (_UNSURE, "echo"),
-        (_REVIEW, "review"),
-        (_PAST, "past"),
-    )
-    return next((how for cue, how in cues if cue.search(sentence)), "states")
+def _beside_each_other(sentence: str, known: list[_Found], stamps: Sequence[str]) -> list[str]:
+    """The different values of a sentence, without the stamp in brackets at its beginning."""
+    head = sentence.find("]") if sentence.lstrip().startswith("[") else -1
+    return list(dict.fromkeys(f.value for f in known if f.value not in stamps and f.start > head))
+
+
+def _blanked(sentence: str, taken: list[tuple[int, int]]) -> str:
+    """A sentence without its names, which may hold words that are cues elsewhere."""
+    parts, place = [], 0
+    for start, end in sorted(taken):
+        if start >= place:
+            parts += [sentence[place:start], "#" * (end - start)]
+            place = end
+    return "".join(parts) + sentence[place:]
+
+
+def _stretch(
+    unit: str, found: list[_Found], places: list[tuple[int, str]], heads: list[int]
+) -> tuple[int, int]:
+    """The part of a sentence that speaks of one unit alone.
+
+    It reaches from another unit's value before it to the next name that another's value follows.
+    """
+    first, last = found[0].start, found[-1].start
+    others = [start for start, other in places if other != unit]
+    before = bisect_left(others, first)
+    low = others[before - 1] if before else 0
+    after = bisect_right(others, last)
+    if after == len(others):
+        return low, sys.maxsize
+    head = bisect_right(heads, last)
+    return low, min(others[after], heads[head] if head < len(heads) else sys.maxsize)
 
 
 def _nearest(units: list[str], fields: list[tuple[list[str], int, int]], place: int) -> list[str]:
