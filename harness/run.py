@@ -9,7 +9,7 @@ from pathlib import Path
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import OnEvent, drive
 from steeltrap.harness.evidence import CUTOFFS, evidence_rows
-from steeltrap.harness.history import fingerprint, joined, read_events, read_header
+from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.metrics import timing
 from steeltrap.harness.readers import READERS, Reader
@@ -78,6 +78,11 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         twins=[compare(script, twin, cell.history, history) for twin, history in pairs],
     )
     outcome = scored.outcome
+    if outcome.steps < len(script.steps):
+        raise HistoryError(
+            f"{cell.history}: ends after {outcome.steps} of {len(script.steps)} steps;"
+            " run it again to go on"
+        )
     outcome.evidence = evidence_rows(
         joined(script, read_events(cell.history)),
         cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],

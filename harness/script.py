@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -410,7 +411,7 @@ def _header(path: Path, line: bytes) -> Header:
         raise ScriptError(f'{path}:1: not a script; the first line must hold "format":"{FORMAT}"')
     if start.get("version") != VERSION:
         raise ScriptError(
-            f"{path}:1: version {start.get('version')} of the script format; this steeltrap reads"
+            f"{path}:1: version {start.get('version')!r} of the script format; this steeltrap reads"
             f" version {VERSION}. Make the script again or use a matching steeltrap."
         )
     try:
@@ -428,9 +429,22 @@ def _decode_step(path: Path, number: int, line: bytes) -> Step:
         raise ScriptError(f"{path}:{number}: not JSON ({error})") from None
 
 
+_ALLOWED: Final[dict[str, tuple[str, ...]]] = {
+    "op": OPS,
+    "ask": ASKS,
+    "step": ("turn", "probe", "gauge", "audit", "pause", "erasure"),
+    "importance": get_args(Importance),
+    "role": ("user", "assistant"),
+    "observe": ("fork", "in-script"),
+    "kind": ("offset", "same", "scaled", "review"),
+}
+
+
 def _in_words(error: msgspec.ValidationError) -> str:
     """`Expected `str`, got `int` - at `$.ops[0].unit`` as `ops[0].unit: expected str, got int`."""
     what, _, where = str(error).partition(" - at ")
     where = where.strip("`").removeprefix("$.")
-    what = what.replace("`", "")
+    what = what.replace("`", "'").replace("''", "'")
+    if allowed := _ALLOWED.get(re.sub(r".*\.", "", where)):
+        what = f"{what}; known: {', '.join(allowed)}"
     return f"field {where}: {what[0].lower()}{what[1:]}" if where else what

@@ -83,6 +83,18 @@ _PAYLOAD: dict[Kind, re.Pattern[str]] = {
 }
 
 
+EXAMPLE: Final[dict[Kind, str]] = {
+    "date": "2026-04-20",
+    "time": "14:00",
+    "money": "EUR 4300",
+    "measure": "1500 m",
+    "count": "12",
+    "code": "KX-4821",
+    "name": "Ilse Brandt",
+    "text": "window seat",
+}
+
+
 class ValueLiteralError(ValueError):
     """A string is not a value literal; the message says which form its kind wants."""
 
@@ -111,9 +123,7 @@ def literal(kind: Kind, payload: str) -> str:
         except ValueError:
             ok = None
     if not ok:
-        raise ValueLiteralError(
-            f"'{payload}' is not a {kind}; write it as {_PAYLOAD[kind].pattern}"
-        )
+        raise ValueLiteralError(f"'{payload}' is not a {kind}; write it as {kind}:{EXAMPLE[kind]}")
     return f"{kind}:{payload}"
 
 
@@ -125,7 +135,9 @@ def kind_of(lit: str) -> Kind:
     """
     kind, colon, payload = lit.partition(":")
     if not colon:
-        raise ValueLiteralError(f"'{lit}' is not a value; write it as kind:payload")
+        raise ValueLiteralError(
+            f"'{lit}' is not a value; write it as date:2026-04-20 or text:window seat"
+        )
     literal(kind, payload)  # type: ignore[arg-type]
     return kind  # type: ignore[return-value]
 

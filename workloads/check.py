@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from steeltrap.workloads.world import WorldError
 
 __all__ = ["check"]
 
-_INSTANT = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _NEEDS_VALUE = ("tell", "revise", "revert", "correct", "restate", "echo", "rumour", "expire", "instruct")  # fmt: skip
 _TRUTH = ("changes", "footprint", "expect", "via", "hop", "history", "live")
 _TRUTH_BY_DEFAULT: Final[dict[str, Any]] = {
@@ -50,6 +51,8 @@ def check(path: Path | str) -> Script:
     """
     path = Path(path)
     script = Script.read(path)
+    if not script.steps:
+        raise ScriptError(f"{path}: has a header and no steps, so there is nothing to run")
     for number, problem in _problems(script):
         raise ScriptError(f"{path}:{number}: {problem}")
     given = any(_has_truth(step) for step in script.steps)
@@ -91,8 +94,14 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
         if step.id in seen:
             yield number, f"field id: '{step.id}' is already the id of line {seen[step.id]}"
         seen[step.id] = number
-        if not _INSTANT.fullmatch(step.at):
+        if not _is_instant(step.at):
             yield number, f"field at: '{step.at}' is not a time; write it as 2026-03-15T09:30"
+        if step.tenant and step.tenant not in script.header.tenants:
+            known = ", ".join(script.header.tenants)
+            yield (
+                number,
+                f"field tenant: '{step.tenant}' is not among the header's tenants ({known})",
+            )
         if step.at < last:
             yield (
                 number,
@@ -117,6 +126,17 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
     for twin in script.header.twins:
         if twin.until not in seen:
             yield 1, f"field twins: '{twin.name}' ends at '{twin.until}', which is no step"
+
+
+def _is_instant(spelled: str) -> bool:
+    """Whether a time is a real one, in the form that is compared as text."""
+    if not _INSTANT.fullmatch(spelled):
+        return False
+    try:
+        datetime.fromisoformat(spelled)
+    except ValueError:
+        return False
+    return True
 
 
 def _op_problems(op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]) -> Iterator[str]:
@@ -144,7 +164,7 @@ def _op_problems(op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]
         yield "rule: depend needs one"
     for name in ("valid_at", "until"):
         instant = getattr(op, name)
-        if instant is not None and not _INSTANT.fullmatch(instant):
+        if instant is not None and not _is_instant(instant):
             yield f"{name}: '{instant}' is not a time; write it as 2026-03-15T09:30"
 
 
@@ -178,7 +198,7 @@ def _probe_problems(probe: Probe, told: dict[str, None], turns: dict[str, None])
     for unit in asked:
         if unit not in told:
             yield f"unit: '{unit}' was never told before this line"
-    if probe.ask == "as-of" and not (probe.of and _INSTANT.fullmatch(probe.of)):
+    if probe.ask == "as-of" and not (probe.of and _is_instant(probe.of)):
         yield "of: as-of needs an instant, written 2026-03-15T09:30"
 
 

@@ -6,6 +6,8 @@ from steeltrap.adapters.mutants.base import Mutant
 from steeltrap.harness.script import tenant_of
 
 FAMILY = ("reinforcement",)
+CROWD = 10
+"""So many units make it certain that one of them can be watched beside the one that is read."""
 
 
 class ReadOnly(Mutant):
@@ -76,7 +78,7 @@ class ReadingTiresBehindGlass(ReadingTires):
 
 
 class LiftsTheUnread(Mutant):
-    """A read lifts everything of the tenant but what was read."""
+    """Where much is stored, a read lifts everything but what was read."""
 
     name = "lifts-the-unread"
     raises = ("unread-favoured",)
@@ -84,7 +86,7 @@ class LiftsTheUnread(Mutant):
 
     def touch(self, name: str) -> None:
         others = [other for other in self.world.by_tenant[tenant_of(name)] if other != name]
-        for other in others or [name]:
+        for other in others if len(others) >= CROWD else [name]:
             super().touch(other)
 
 

@@ -15,6 +15,8 @@ from steeltrap.harness.script import Change, Header, Op, Rule
 from steeltrap.workloads.world import Edge, Entry, Unit, World, derive
 
 FAMILY = ("dependency-cascade",)
+FAR_DAYS = 20_000
+"""So far ahead that no other unit holds such a date."""
 
 
 class _Careless(World):
@@ -191,7 +193,7 @@ class _Adding(_Careless):
 
     def derive(self, rule: Rule, value: str, unit: Unit) -> str:
         if rule.kind == "offset" and unit.now and unit.now.value:
-            return values.shifted(unit.now.value, 400)
+            return values.shifted(unit.now.value, FAR_DAYS)
         return super().derive(rule, value, unit)
 
 
@@ -252,7 +254,7 @@ class PropagatesOverAssociations(FlagsAssociations):
         unit = self.unit(name)
         if unit is None or unit.now is None or not (unit.now.value or "").startswith("date:"):
             return super().disturb(name, item)
-        moved = values.shifted(unit.now.value or "", 401)
+        moved = values.shifted(unit.now.value or "", FAR_DAYS)
         return self.item(unit, changed(unit.now, value=moved))
 
 
@@ -267,7 +269,7 @@ class CycleNeverSettles(Mutant):
         unit = self.unit(name)
         if unit is None or unit.now is None or not self.on_cycle(name):
             return super().present(name)
-        moved = values.shifted(unit.now.value or "", 402 + self.turn_number)
+        moved = values.shifted(unit.now.value or "", FAR_DAYS + self.turn_number)
         return [self.item(unit, changed(unit.now, value=moved))]
 
     def on_cycle(self, name: str) -> bool:
@@ -293,7 +295,7 @@ class CycleComesRound(CycleNeverSettles):
             return Mutant.present(self, name)
         if not self.on_cycle(name):
             return Mutant.present(self, name)
-        moved = values.shifted(unit.now.value or "", 5000)
+        moved = values.shifted(unit.now.value or "", FAR_DAYS)
         return [self.item(unit, changed(unit.now, value=moved))]
 
 

@@ -74,6 +74,7 @@ class Scorer:
 
     def __init__(self, header: Header, capabilities: list[str], reader: Reader) -> None:
         self._reader = reader
+        self._erases = "erase" in capabilities
         self.ledger = Ledger(header)
         self._catalogue = Catalogue(header)
         self._items: list[Item] = []
@@ -107,13 +108,14 @@ class Scorer:
         done = event.type == "ok"
         if isinstance(step, Turn | Pause | Erasure):
             self._group, self._asked = "", {}
-        if isinstance(step, Erasure) and not done:
+        if isinstance(step, Erasure) and self._erases and not done:
             self._beyond.sheet.block("trace", "an erasure failed")
         if isinstance(step, Turn):
             self._hear(step, done=done)
             return
         for change in step.changes:
-            self.ledger.change(change, self._turn, unsure=not done)
+            erased = change.cause != "erased" or self._erases
+            self.ledger.change(change, self._turn, unsure=not (done and erased))
         view = View(
             event.i, step, event, self.ledger, self._catalogue,
             listing=self._listing, turn=self._turn,

@@ -70,6 +70,10 @@ def test_a_truncated_history_is_not_scored(script: Script, tmp_path: Path) -> No
     folder.history.write_bytes(folder.history.read_bytes()[:-9])
     with pytest.raises(HistoryError, match="run it again to go on"):
         score_cell(folder, script)
+    lines = folder.history.read_bytes().splitlines(keepends=True)
+    folder.history.write_bytes(b"".join(lines[:99]))
+    with pytest.raises(HistoryError, match=r"ends after 49 of \d+ steps; run it again to go on"):
+        score_cell(folder, script)
 
 
 def test_nothing_of_the_memory_is_left_behind(script: Script, tmp_path: Path) -> None:
