@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from steeltrap.harness import values
@@ -24,6 +24,10 @@ __all__ = ["Gazetteer", "Said"]
 _SENTENCE_END = re.compile(r"(\n+)|(?<=[.!?。])\s+|;\s+")
 
 
+_Mention = tuple[list[str], int, int]
+"""What a phrase may mean, and where it begins and ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """A value that a sentence gives a unit, and how."""
@@ -33,6 +37,26 @@ class Said:
     how: cues.How
     """review: said to be waiting for re-evaluation; past: held once; before: held before the
     value that the same sentence states; echo: mentioned and not believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What a sentence names, and who asked."""
+
+    topics: list[_Mention]
+    context: list[str]
+    """Topics of this sentence, or else of the last one above it that names any."""
+    fields: list[_Mention]
+    tenant: str
+    stamps: Sequence[str]
+
+    def closest(self, units: list[str], place: int) -> list[str]:
+        """Of some units those whose field, then topic, is named closest to a place; the asker's first."""
+        if self.fields:
+            units = _nearest(units, self.fields, field_of, place)
+        if len(units) > 1:
+            units = _nearest(units, self.topics, topic_of, place) or units
+        return _prefer(units, self.tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +136,15 @@ class Gazetteer:
                 yield from self._sentence(sentence, words, topics, context, tenant, stamps)
 
     def _sentence(
-        self, sentence: str, words: Words, topics: list[tuple[list[str], int, int]],
+        self, sentence: str, words: Words, topics: list[_Mention],
         context: list[str], tenant: str, stamps: Sequence[str],
     ) -> Iterator[Said]:  # fmt: skip
         fields = list(self._fields.find(words))
         taken = [(start, end) for _, start, end in (*topics, *fields)]
+        scene = _Scene(topics, context, fields, tenant, stamps)
         by_unit: dict[str, list[_Found]] = {}
         for value, start in self._values(sentence, words, taken):
-            for unit, meant in self._meant(value, start, context, fields, tenant, stamps):
+            for unit, meant in self._meant(value, start, scene):
                 by_unit.setdefault(unit, []).append(_Found(meant, start))
         bare = _blanked(sentence, taken)
         heads = sorted(start for _, start, _ in (*topics, *fields))
@@ -169,33 +194,30 @@ class Gazetteer:
                 found.append((mention.literal, mention.start))
         yield from sorted(found, key=lambda pair: pair[1])
 
-    def _meant(
-        self, value: str, start: int, topics: list[str], fields: list[tuple[list[str], int, int]],
-        tenant: str, stamps: Sequence[str],
-    ) -> list[tuple[str, str]]:  # fmt: skip
+    def _meant(self, value: str, start: int, scene: _Scene) -> list[tuple[str, str]]:
         """The units that a value is claimed of, each with the value in full."""
+        topics = scene.context
         for full in (*reversed(self._yearless.get(value, ())), value):
             owners = self._owners.get(full, [])
             named = [o for o in owners if not topics or topic_of(o) in topics]
-            exact = _nearest(named, fields, start)
-            chosen = _prefer(exact if fields else named, tenant)
-            if full in stamps:
+            chosen = scene.closest(named, start)
+            if full in scene.stamps:
                 # Somebody else's value on the item's own day is no more than that day.
-                chosen = [unit for unit in chosen if tenant_of(unit) == tenant]
+                chosen = [unit for unit in chosen if tenant_of(unit) == scene.tenant]
             if chosen:
                 return [(unit, full) for unit in chosen]
-        if any(values.matches(value, stamp) for stamp in stamps):
+        if any(values.matches(value, stamp) for stamp in scene.stamps):
             return []
         kind = value.split(":", 1)[0]
         spoken_of = [
             unit
             for topic in topics
-            for names, _, _ in fields
+            for names, _, _ in scene.fields
             for field in names
             for unit in self._units.get((topic, field), ())
             if self._kinds.get(unit) == kind
         ]
-        return [(unit, value) for unit in _prefer(_nearest(spoken_of, fields, start), tenant)]
+        return [(unit, value) for unit in scene.closest(spoken_of, start)]
 
 
 def _beside_each_other(sentence: str, known: list[_Found], stamps: Sequence[str]) -> list[str]:
@@ -232,16 +254,18 @@ def _stretch(
     return low, min(others[after], heads[head] if head < len(heads) else sys.maxsize)
 
 
-def _nearest(units: list[str], fields: list[tuple[list[str], int, int]], place: int) -> list[str]:
-    """Of the units whose field a sentence names, those named closest before a place, or after it."""
+def _nearest(
+    units: list[str], mentions: list[_Mention], name_of: Callable[[str], str], place: int
+) -> list[str]:
+    """Of the units that a sentence names, those named closest before a place, or after it."""
     away: dict[str, int] = {}
-    for names, start, end in fields:
+    for names, start, end in mentions:
         distance = place - end if end <= place else start - place + 1000
         for name in names:
             away[name] = min(away.get(name, distance), distance)
-    named = [unit for unit in units if field_of(unit) in away]
-    least = min((away[field_of(unit)] for unit in named), default=0)
-    return [unit for unit in named if away[field_of(unit)] == least]
+    named = [unit for unit in units if name_of(unit) in away]
+    least = min((away[name_of(unit)] for unit in named), default=0)
+    return [unit for unit in named if away[name_of(unit)] == least]
 
 
 def _prefer(units: list[str], tenant: str) -> list[str]:

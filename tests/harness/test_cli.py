@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from steeltrap.harness.record import read_record
+from steeltrap.workloads.families import FAMILIES
 
 SLOW = """
 import time
@@ -34,6 +36,11 @@ class Slow:
     def settle(self):
         pass
 
+class Bad(Slow):
+    'Fails at every question.'
+    def retrieve(self, query):
+        raise KeyError("oops")
+
 class Nothing:
     pass
 
@@ -43,6 +50,7 @@ def lacking():
 
 POINTS = """[steeltrap.systems]
 slow = slowmemory:Slow
+bad = slowmemory:Bad
 nothing = slowmemory:Nothing
 lacking = slowmemory:lacking
 gone = no_such_module:Memory
@@ -174,13 +182,21 @@ def test_somebody_elses_memory_runs_by_its_entry_point(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("system=foo", "unknown system 'foo'; known: bm25, flat, flat-window, gone, hybrid, "),
+        ("system=foo", "unknown system 'foo'; known: bad, bm25, flat, flat-window, gone, hybrid, "),
         ("script=foo", "unknown script 'foo'; known: adversarial, authority, "),
         ("reader=foo", "unknown reader 'foo'; known: oracle, top1"),
         ("embedder=hash", "unknown embedder 'hash'; known: minilm, wordllama"),
         ("experiment=foo", "unknown experiment 'foo'; known: figure-1, locomo, main"),
         ("foo=1", "unknown setting 'foo'; `steeltrap run --help` lists them all"),
-        ("system.foo=1", "unknown setting 'system.foo'; "),
+        ("system.foo=1", "setting 'system.foo'; system=flat takes: window_turns, window_tokens, "),
+        ("system=slow system.keep=5", "takes: keep, pause_s; write +system.keep=5 for a memory of"),
+        ("system=slow +system.kep=5", "it takes: keep, pause_s"),
+        ("flat", "'flat' is not understood; write KEY=VALUE, as system=flat"),
+        ("--system flat", "--system: settings have no dashes; write system=flat"),
+        ("--system=flat", "write system=flat"),
+        ("name=../x", "name=../x: write the name of one folder; runs=FOLDER"),
+        ("name=..", "name=..: write the name of one folder"),
+        ("script.turns=0", "script.turns=0: a script needs at least one turn"),
         ("foo", "'foo' is not understood; write KEY=VALUE"),
         ("seed=x", "seed=x: write a whole number, at least 0"),
         ("limit=0", "limit=0: write a whole number, at least 1"),
@@ -228,6 +244,23 @@ def test_help_is_in_plain_words(shell: Shell) -> None:
     for key in ("system=NAME", "script.turns=N", "reader=NAME", "runs=FOLDER", "fresh=true"):
         assert key in said
     assert max(len(line) for line in said.splitlines()) <= 100
+
+
+def test_help_names_every_family_and_systems_are_described(shell: Shell) -> None:
+    """What can be chosen is listed, with a line on each memory, also those of other packages."""
+    listed = shell("run", "--help").replace(",", "").split()
+    assert [] == [family for family in FAMILIES if family not in listed]
+    systems = dict(line.split(None, 1) for line in shell("systems").splitlines())
+    assert "The full transcript, newest turn first." == systems["flat"].strip()
+    assert "Fails at every question." == systems["bad"].strip()
+    assert systems["gone"].startswith("cannot be loaded: No module named 'no_such_module'")
+
+
+def test_a_memory_that_always_fails_says_how(shell: Shell) -> None:
+    """The table stands, all unknown, and below it the memory's own words."""
+    said = shell("run", "system=bad", "script=figure-1")
+    assert "The six conditions\n" in said
+    assert "steps failed; first: KeyError: 'oops'" in said
 
 
 # ---------------------------------------------------------------- script
@@ -296,6 +329,23 @@ def test_score_gives_the_record_again(shell: Shell) -> None:
     assert before == [read_record(path).outcome for path in paths]
 
 
+def test_only_the_newest_of_equal_runs_is_counted(shell: Shell) -> None:
+    """A run of older code is left out of the table, which says so; other settings are not."""
+    shell("run", "system=slow", "script=figure-1")
+    shell("run", "system=slow", "+system.keep=2", "script=figure-1")
+    assert "left out" not in shell("score", "runs")
+    (new,) = (shell.folder / "runs" / "figure-1").glob("slow-figure-1-*")
+    old = new.with_name("slow-figure-1-0-before")
+    shutil.copytree(new, old)
+    spec = old / "spec.json"
+    told = json.loads(spec.read_text()) | {"revision": "b" * 40}
+    spec.write_text(json.dumps(told))
+    os.utime(old / "history.jsonl", (1, 1))
+    said = shell("score", "runs")
+    assert "left out: 1 older runs of the same system, script and seed" in said
+    assert "b" * 12 not in said
+
+
 def test_score_says_what_is_wrong_with_a_run(shell: Shell) -> None:
     """A truncated history, a spec that is gone and an empty folder each say so, losing nothing."""
     assert "there is no run to score" in shell("score", ".", code=1)
@@ -307,6 +357,14 @@ def test_score_says_what_is_wrong_with_a_run(shell: Shell) -> None:
     assert "run it again to go on" in said
     history.with_name("spec.json").unlink()
     assert "spec.json: cannot be read" in shell("score", "runs", code=1)
+
+
+def test_validate_needs_a_seed(shell: Shell) -> None:
+    """Nothing tried is nothing proven: fewer than one seed is refused."""
+    for seeds in ("0", "-1"):
+        assert f"--seeds {seeds}: write a whole number" in shell(
+            "validate", f"--seeds={seeds}", code=2
+        )
 
 
 def test_the_program_says_its_version(shell: Shell) -> None:

@@ -90,6 +90,37 @@ def test_what_a_text_calls_past_or_unsure_is_not_claimed(
     assert [meaning] == [claim.meaning for claim in catalogue.claims(Item(text), "acme")]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The deadline of Website Redesign used to be 15 March 2026 and is now 20 April 2026.",
+        "Website Redesign, deadline: 15 March 2026 -> 20 April 2026",
+        "The deadline of Website Redesign is 20 April 2026, not 15 March 2026.",
+        "The deadline of Website Redesign is 20 April 2026 (previously 15 March 2026).",
+        "[2026-03-15 09:00] The deadline of Website Redesign is 20 April 2026.",
+    ],
+)
+def test_a_sentence_about_a_change_claims_what_it_leads_to(catalogue: Catalogue, text: str) -> None:
+    """Of several values the one that the words lead to holds, whatever the order."""
+    assert Answer("value", (APRIL,)) == read(catalogue, Item(text))
+
+
+def test_values_beside_each_other_are_all_claimed(catalogue: Catalogue) -> None:
+    """A list of values with nothing that tells of a change holds them all for true."""
+    text = "The deadline of Website Redesign: 15 March 2026, 20 April 2026."
+    assert Answer("ambiguous", (MARCH, APRIL)) == read(catalogue, Item(text))
+
+
+def test_a_cue_belongs_to_the_value_beside_it(catalogue: Catalogue) -> None:
+    """What is said of one unit in a sentence is not said of the next."""
+    text = (
+        "The deadline of Website Redesign is 20 April 2026,"
+        " the deadline of Website Redesign 2 was previously 4 May 2026."
+    )
+    meant = {claim.unit: claim.meaning for claim in catalogue.claims(Item(text), "acme")}
+    assert {UNIT: "states", OTHER: "past"} == meant
+
+
 def test_the_value_that_something_changed_to_is_the_one_that_is_claimed(catalogue: Catalogue) -> None:  # fmt: skip
     """A text that has the order of things wrong is believed: that is what the system holds."""
     text = "The deadline of Website Redesign changed from 20 April 2026 to 15 March 2026."
