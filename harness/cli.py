@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +31,9 @@ what is run
   system=NAME           a memory: `steeltrap systems` lists them; several by commas
   system.KEY=VALUE      a setting of it, as system.window_turns=20; +system.KEY=VALUE where
                         the system is another package's
-  script=NAME           adversarial (all families mixed), one family by its name, figure-1,
-                        locomo, or file with script.path=FILE
+  script=NAME           adversarial (all families mixed), figure-1, locomo, file with
+                        script.path=FILE, or one family alone:
+{families}
   script.turns=N        length of a script that is made
   script.families.F=W   weight of family F in adversarial; 0 leaves it out
   seed=N                of the script; seed=range(0,5) runs five
@@ -39,7 +42,7 @@ what is run
 how it is asked and judged
   limit=N               at most so many items are served to a query (10)
   reader=NAME           oracle (never misreads) or top1 (takes the first item at its word)
-  embedder=NAME         wordllama, or minilm with the extra `minilm`
+  embedder=NAME         wordllama, or minilm{minilm}
   twins=0               leaves out the twin runs, by which C6 is judged from outside
 
 where
@@ -74,13 +77,27 @@ def _add_run(commands: Any) -> None:
         "run",
         help="run memories through scripts and print the table",
         usage="steeltrap run [KEY=VALUE ...] [-m]",
-        description=_RUN_HELP,
+        description=_run_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("settings", nargs="*", metavar="KEY=VALUE", help=argparse.SUPPRESS)
     run.add_argument(
         "-m", "--multirun", action="store_true", help="as in Hydra; sweeps are found without it"
     )
+
+
+def _run_help() -> str:
+    from steeltrap.adapters.embedders import minilm
+    from steeltrap.workloads.families import FAMILIES
+
+    column = " " * 24
+    return _RUN_HELP.format(
+        families=textwrap.fill(
+            ", ".join(FAMILIES), 92, initial_indent=column, subsequent_indent=column,
+            break_on_hyphens=False,
+        ),
+        minilm=" (needs the extra `minilm`)" if minilm.missing() else "",
+    )  # fmt: skip
 
 
 def _add_script(commands: Any) -> None:
@@ -105,8 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     words = list(sys.argv[1:] if arguments is None else arguments)
     # argparse wants what is optional first; Hydra's users write `-m` anywhere
-    asked = parser().parse_args(sorted(words, key=lambda word: "=" in word))
     try:
+        _refuse_dashes(words)
+        asked = parser().parse_args(sorted(words, key=lambda word: "=" in word))
         return _dispatch(asked)
     except SettingsError as error:
         return _say(error, 2)
@@ -120,6 +138,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         return _say(f"{error.filename or 'a file'}: {error.strerror}; what was done is kept", 1)
+
+
+def _refuse_dashes(words: Sequence[str]) -> None:
+    """`run --system flat` is a likely slip: settings are written without dashes."""
+    from steeltrap.harness.settings import SettingsError
+
+    if words[:1] != ["run"]:
+        return
+    for word, following in itertools.pairwise([*words, "VALUE"]):
+        if word.startswith("--") and not {"--help", "--multirun"} & {word}:
+            key, _, value = word[2:].partition("=")
+            raise SettingsError(
+                f"{word}: settings have no dashes; write {key}={value or following}"
+            )
 
 
 def _say(what: object, code: int) -> int:
@@ -145,10 +177,11 @@ def _dispatch(asked: argparse.Namespace) -> int:
         case "validate":
             return _validate(asked, out)
         case "systems":
-            from steeltrap.harness.settings import options
+            from steeltrap.harness.settings import about_systems
 
-            for name in options("system"):
-                out.print(name)
+            about = about_systems()
+            for name, line in about.items():
+                out.print(f"{name:{max(map(len, about))}}  {line}", markup=False, soft_wrap=True)
     return 0
 
 
@@ -175,6 +208,9 @@ def _file(word: str) -> Path:
 
 def _validate(asked: argparse.Namespace, out: Console) -> int:
     from steeltrap.harness.commands import validate
+    from steeltrap.harness.settings import SettingsError
 
-    seeds = asked.seeds or (50 if asked.full else 3)
+    seeds = (50 if asked.full else 3) if asked.seeds is None else asked.seeds
+    if seeds < 1:
+        raise SettingsError(f"--seeds {seeds}: write a whole number, at least 1")
     return 0 if validate.run(seeds=seeds, console=out) else 1

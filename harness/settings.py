@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import importlib.metadata
+import importlib.resources
+import inspect
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +25,7 @@ import msgspec
 from steeltrap.harness.memory import Memory
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
-from steeltrap.harness.script import Script
+from steeltrap.harness.script import Script, ScriptError
 from steeltrap.harness.store import run_spec
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import FAMILIES
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
-__all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "cells", "options"]
+__all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "about_systems", "cells", "options"]
 
 ENTRY_POINTS: Final = "steeltrap.systems"
 _ABOUT: Final = ("name", "packages")
@@ -118,7 +121,10 @@ def _script(settings: bytes, seed: int) -> Script:
     """A script is made once for all systems that run it."""
     made = _source(settings)
     if isinstance(made, ScriptSettings):
-        return compose(made, seed)
+        try:
+            return compose(made, seed)
+        except ScriptError as error:
+            raise SettingsError(str(error)) from None
     if isinstance(made, Script):
         return made
     if not 0 <= seed < len(made):
@@ -156,7 +162,23 @@ def _instantiate(node: Any, what: str) -> Any:
             raise SettingsError(
                 f"{what}: needs the package '{cause.name}', which is not installed"
             ) from None
-        raise SettingsError(f"{what}: {' '.join(str(cause or error).split())}") from None
+        said = " ".join(str(cause or error).split())
+        if isinstance(cause, TypeError) and "unexpected keyword" in said:
+            said += f"; it takes: {', '.join(_parameters(node['_target_'])) or 'nothing'}"
+        raise SettingsError(f"{what}: {said}") from None
+
+
+def _parameters(target: str) -> list[str]:
+    """What can be given to a class or function by name; nothing where it cannot be loaded."""
+    try:
+        return list(inspect.signature(_loaded(target)).parameters)
+    except (ImportError, AttributeError, ValueError, TypeError):
+        return []
+
+
+def _loaded(target: str) -> Any:
+    module, _, name = target.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def _plain(node: Any) -> Any:
@@ -203,11 +225,40 @@ def options(group: str) -> list[str]:
         return sorted(loader.get_group_options(group))
 
 
+def about_systems() -> dict[str, str]:
+    """Each system that can be chosen with a line about it.
+
+    Settings files begin with it; for a memory of another package it is the first line of its
+    docstring, or why it cannot be loaded.
+    """
+    elsewhere = {name: node["_target_"] for _, name, node in _installed()}
+    files = importlib.resources.files("steeltrap.configs") / "system"
+    return {
+        name: _docstring(elsewhere[name])
+        if name in elsewhere
+        else (files / f"{name}.yaml").read_text().split("\n", 1)[0].removeprefix("# ")
+        for name in options("system")
+    }
+
+
+def _docstring(target: str) -> str:
+    try:
+        made = _loaded(target)
+    except Exception as error:  # somebody else's module may raise anything
+        return f"cannot be loaded: {_first_line(error)}"
+    words = str(made.__doc__ or target).strip()
+    return words.split("\n", 1)[0]
+
+
 def _cell(point: list[str]) -> Settings:
     config = _composed(point)
     for key, least in _NUMBERS.items():
         if not isinstance(config[key], int) or config[key] < least:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
+    if str(config.name) in ("", ".", "..") or re.search(r"[/\\]", str(config.name)):
+        raise SettingsError(
+            f"name={config.name}: write the name of one folder; runs=FOLDER chooses where it is"
+        )
     overridden = (part for part in point if part.lstrip("+").startswith("system."))
     return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
 
@@ -229,7 +280,9 @@ def _parsed(asked: Sequence[str]) -> list[Override]:
     try:
         return OverridesParser.create().parse_overrides(list(asked))
     except OverrideParseException as error:
-        raise SettingsError(f"'{error.override}' is not understood; write KEY=VALUE") from None
+        word = error.override
+        hint = f", as system={word}" if word in options("system") else ""
+        raise SettingsError(f"'{word}' is not understood; write KEY=VALUE{hint}") from None
 
 
 def _composed(overrides: list[str]) -> DictConfig:
@@ -243,16 +296,31 @@ def _composed(overrides: list[str]) -> DictConfig:
         known = ", ".join(error.options or [])
         raise SettingsError(f"unknown {group} '{name}'; known: {known}") from None
     except ConfigCompositionException as error:
-        raise SettingsError(_in_words(error)) from None
+        raise SettingsError(_in_words(error, overrides)) from None
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: Exception, overrides: list[str]) -> str:
     """Hydra's words for an unknown key, said so that the next step is plain."""
     said = _first_line(error)
     if unknown := re.search(r"Could not override '([^']+)'", said):
         key = unknown[1]
+        if key.startswith("system."):
+            return _no_such_system_setting(key, overrides)
         return f"unknown setting '{key}'; `steeltrap run --help` lists them all"
     return said
+
+
+def _no_such_system_setting(key: str, overrides: list[str]) -> str:
+    """What the chosen system does take, and how a memory of another package is set."""
+    chosen = [part for part in overrides if re.match(r"(experiment|system)=", part)]
+    system = _composed(chosen).system
+    keys = [str(name) for name in system if name not in (*_ABOUT, "_target_")]
+    takes = ", ".join(keys or _parameters(system["_target_"])) or "nothing"
+    asked = next((part for part in overrides if part.startswith(f"{key}=")), f"{key}=VALUE")
+    return (
+        f"unknown setting '{key}'; system={system.name} takes: {takes};"
+        f" write +{asked} for a memory of another package"
+    )
 
 
 def _first_line(error: BaseException) -> str:

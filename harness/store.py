@@ -147,7 +147,7 @@ def _versions(names: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def revision() -> str:
-    """The git revision of the code, with `+` where the tree has changes; empty elsewhere.
+    """The git revision of the code, with `+` where tracked files have changes; empty elsewhere.
 
     A package that was installed into somebody's repository is not a checkout of steeltrap: the
     repository must be the one that holds `.src/steeltrap`.
@@ -157,7 +157,7 @@ def revision() -> str:
         top, head = _git(package, "rev-parse", "--show-toplevel", "HEAD").split("\n")
         if not (Path(top) / ".src" / "steeltrap").samefile(package):
             return ""
-        dirty = _git(Path(top), "status", "--porcelain")
+        dirty = _git(Path(top), "status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""
     return head + ("+" if dirty else "")

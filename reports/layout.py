@@ -30,6 +30,7 @@ def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = 
             console.print(fact, highlight=False, markup=False)
         for grid in _grids(group, full=False):
             console.print()
+            console.print(grid.title, style="table.title", highlight=False, markup=False)
             console.print(_rich(grid))
             for note in grid.notes:
                 console.print(f"  {note}", style="dim", highlight=False, markup=False)
@@ -59,8 +60,6 @@ def _rich(grid: Grid) -> Table:
     from rich.table import Table
 
     table = Table(
-        title=grid.title,
-        title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,

@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+_SEEDS_FOR_P = 6
+"""A sign-flip test over n seeds cannot give a p below 2 / 2^n: so many give one below 0.05."""
+
+
 class Grid(NamedTuple):
     """A table of words, to be drawn on a console or written as Markdown."""
 
@@ -106,10 +110,11 @@ def _by_system(records: Sequence[Record]) -> dict[str, list[Record]]:
 def conditions(records: Sequence[Record]) -> Grid | None:
     """Systems by the six conditions: rate, interval over seeds, violations over opportunities.
 
-    None where the script put none of them to the test, as public question sets do.
+    None for public question sets, which put none of them to the test. A memory that failed at
+    everything has its row: all unknown.
     """
     tested = (v.opportunities for r in records for v in r.outcome.verdicts.values())
-    if not any(tested):
+    if not any(tested) and any(record.outcome.evidence for record in records):
         return None
     systems = _by_system(records)
     rows = [
@@ -175,14 +180,16 @@ def _reasons(systems: dict[str, list[Record]]) -> dict[tuple[str, str], list[str
     return found
 
 
-def costs(records: Sequence[Record]) -> Grid:
-    """Systems by recall, time of a retrieval, tokens and footprint, as far as measured."""
+def costs(records: Sequence[Record]) -> Grid | None:
+    """Systems by recall, time of a retrieval, tokens and footprint; None where nothing was measured."""
     frames = {system: frame(own) for system, own in _by_system(records).items()}
     columns = {
         name: cells
         for name, (number, cell) in _COSTS.items()
         if any(cells := [cell(table[number]) for table in frames.values()])
     }
+    if not columns:
+        return None
     rows = [
         [system, *(cells[row] or "-" for cells in columns.values())]
         for row, system in enumerate(frames)
@@ -249,9 +256,10 @@ def _weighted(cells: Sequence[Evidence]) -> str:
 
 
 def differences(records: Sequence[Record]) -> Grid | None:
-    """Every pair of systems by condition: difference in points, with its p after Holm.
+    """Every pair of systems by condition: mean difference in points, with its p after Holm.
 
-    None where there is no pair, or no seed in common.
+    There is no p where so few seeds could not give one below 0.05. None where there is no pair,
+    or no two seeds in common.
     """
     rates = {
         system: {condition: _rates(own, condition) for condition in CONDITIONS}
@@ -263,9 +271,10 @@ def differences(records: Sequence[Record]) -> Grid | None:
         for one, two in pairs
         for condition in CONDITIONS
     }
-    tested = [key for key, difference in found.items() if difference and difference.p is not None]
-    if not tested:
+    seeds = max((difference.seeds for difference in found.values() if difference), default=0)
+    if seeds < 2:
         return None
+    tested = [key for key, one in found.items() if one and one.seeds >= _SEEDS_FOR_P]
     adjusted = dict(zip(tested, holm([found[key].p for key in tested]), strict=True))  # type: ignore[union-attr,misc]
     rows = [
         [
@@ -274,11 +283,13 @@ def differences(records: Sequence[Record]) -> Grid | None:
         ]
         for one, two in pairs
     ]
-    seeds = max(difference.seeds for difference in found.values() if difference)
-    notes = [
-        f"Percentage points, and p of a two-sided sign-flip test over seeds after Holm over "
-        f"{len(tested)} tests; {seeds} seeds cannot give a p below {2 / 2**seeds:.2g} before it."
-    ]
+    notes = ["Percentage points: means over seeds of the difference between two rates."]
+    if tested:
+        notes.append(
+            f"p: two-sided sign-flip test over {seeds} seeds, after Holm over {len(tested)} tests."
+        )
+    else:
+        notes.append(f"No p: {seeds} seeds cannot give one below 0.05; {_SEEDS_FOR_P} can.")
     return Grid("Differences", ["systems", *CONDITIONS], rows, notes)
 
 
@@ -293,9 +304,10 @@ def _rates(records: Sequence[Record], condition: str) -> dict[int, float]:
 
 
 def _difference(difference: Difference | None, p: float | None) -> str:
-    if difference is None or p is None:
+    if difference is None or difference.seeds < 2:
         return "-"
-    return f"{100 * difference.mean:+.1f}\np {p:.2g}"
+    points = f"{100 * difference.mean:+.1f}"
+    return points if p is None else f"{points}\np {p:.2g}"
 
 
 # ---------------------------------------------------------------- words

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,3 +132,48 @@ def test_readme_commands_exist(root: Path) -> None:
         program, *words = shlex.split(line)
         if program == "steeltrap" and words[-1] != "--help":
             parser().parse_args(sorted(words, key=lambda word: "=" in word))
+
+
+def block(root: Path, language: str, holding: str) -> str:
+    """The one block of the README in a language that holds some words."""
+    found = re.findall(rf"```{language}\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    (only,) = (text for text in found if holding in text)
+    return str(only)
+
+
+def test_readme_script_is_in_order(root: Path, tmp_path: Path) -> None:
+    """The script that the README shows passes the check, and gets its truth."""
+    from steeltrap.harness.script import Audit, Expect, Probe
+    from steeltrap.workloads.check import check
+
+    path = tmp_path / "mine.jsonl"
+    path.write_text(block(root, "json", "steeltrap-script"))
+    *_, probe, audit = check(path).steps
+    assert isinstance(probe, Probe)
+    assert Expect("set", "date:2026-04-20") == probe.expect
+    assert isinstance(audit, Audit)
+    assert ["t1", "t2"] == [past.source for past in audit.history]
+
+
+def test_readme_names_every_op_and_kind(root: Path) -> None:
+    """What can be written in a script is named in the README."""
+    from steeltrap.harness.script import OPS
+    from steeltrap.harness.values import KINDS
+
+    text = (root / "README.md").read_text()
+    assert [] == [name for name in (*OPS, *KINDS) if f"`{name}`" not in text]
+
+
+def test_readme_memory_works(root: Path, tmp_path: Path) -> None:
+    """The memory that the README shows is one, and serves the newest turn that shares a word."""
+    from steeltrap.harness.memory import Memory, Query, Utterance
+
+    room: dict[str, Any] = {}
+    exec(block(root, "python", "class Mine"), room)
+    mine = room["Mine"](keep=2)
+    assert isinstance(mine, Memory)
+    mine.open(tmp_path)
+    for n, text in enumerate(("old deadline", "new deadline", "nothing")):
+        mine.ingest(Utterance(f"t{n}", "2026-01-05T09:00", "acme", "s1", "user", text))
+    (item,) = mine.retrieve(Query("p1", "2026-01-05T10:00", "acme", "deadline ?", 10))
+    assert ("t1",) == item.sources

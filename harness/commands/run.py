@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.commands.watch import Watch
+from steeltrap.harness.history import read_events
 from steeltrap.harness.memory import capabilities
 from steeltrap.harness.record import Record
 from steeltrap.harness.run import run_cell, score_cell
@@ -76,13 +79,51 @@ def _report(done: Sequence[tuple[Cell, Record]], folder: Path, out: Console) -> 
     from steeltrap.reports.facts import notes
     from steeltrap.reports.layout import markdown, show
 
-    records = [record for _, record in done]
-    scripts = {cell.spec.script_sha256: cell for cell, _ in done}
+    newest = _newest(done)
+    records = [record for _, record in newest]
+    scripts = {cell.spec.script_sha256: cell for cell, _ in newest}
     told = notes(map(_header, scripts.values()))
+    if older := len(done) - len(newest):
+        told.append(f"left out: {older} older runs of the same system, script and seed")
     show(records, out, notes=told)
+    for line in _first_failures(newest):
+        out.print(line, highlight=False, markup=False)
     path = folder / "report.md"
     write(path, markdown(records, notes=told).encode())
     out.print(f"\nReport: {path}", markup=False)
+
+
+def _newest(done: Sequence[tuple[Cell, Record]]) -> list[tuple[Cell, Record]]:
+    """Without runs that ask what a later one asked again, as after a change of the code.
+
+    The later one is that whose history was written last: scoring leaves histories alone.
+    """
+    found: dict[bytes, tuple[Cell, Record]] = {}
+    for cell, record in sorted(done, key=lambda one: one[0].history.stat().st_mtime_ns):
+        spec = cell.spec
+        found[
+            msgspec.json.encode(
+                [spec.system, spec.settings, spec.embedder, spec.script, _header(cell).settings,
+                 record.outcome.turns, spec.seed, spec.reader, spec.limit],
+                order="sorted",
+            )
+        ] = cell, record  # fmt: skip
+    kept = {cell.folder for cell, _ in found.values()}
+    return [(cell, record) for cell, record in done if cell.folder in kept]
+
+
+def _first_failures(done: Sequence[tuple[Cell, Record]]) -> Iterator[str]:
+    """A line for each system that failed, with its own words for the first failure."""
+    failing: dict[str, list[tuple[Cell, Record]]] = {}
+    for cell, record in done:
+        if record.outcome.failed:
+            failing.setdefault(cell.spec.system, []).append((cell, record))
+    for system, own in failing.items():
+        failed = sum(record.outcome.failed for _, record in own)
+        steps = sum(record.outcome.steps for _, record in own)
+        events = read_events(own[0][0].history)
+        words = next((event.error for event in events if event.type != "ok"), "")
+        yield f"{system}: {failed} of {steps} steps failed; first: {words or 'no words'}"
 
 
 def _header(cell: Cell) -> Header:

@@ -147,11 +147,36 @@ def test_markdown_has_names_and_differences() -> None:
         "| C1 | stale-read | 18/60 | 0/60 |",
         "| C4 | lost-history | not obs. | 0/60 |",
         "| C5 | over-bound | not obs. | 0/60 |",
-        "| flat-window - ideal | +30.0<br>p 1 | +0.0<br>p 1 | +0.0<br>p 1 | - | +0.0<br>p 1 "
-        "| +0.0<br>p 1 |",
+        "| flat-window - ideal | +30.0 | +0.0 | +0.0 | - | +0.0 | +0.0 |",
+        "- No p: 3 seeds cannot give one below 0.05; 6 can.",
     ):
         assert line in page.splitlines()
-    assert "3 seeds cannot give a p below 0.25" in page
+
+
+def test_p_stands_where_seeds_can_give_it() -> None:
+    """From six seeds on each difference has its p after Holm, and the number of tests is said."""
+    grid = tables.differences([*map(weak, range(6)), *map(strong, range(6))])
+    assert grid
+    assert grid.rows[0][1] == "+45.0\np 0.16"
+    assert "over 6 seeds, after Holm over 5 tests" in grid.notes[1]
+
+
+def test_a_memory_that_always_fails_has_its_row() -> None:
+    """Without one opportunity the six conditions are all unknown, and titles keep their line."""
+    none = {
+        c: ConditionVerdict(
+            condition=c, validity="unknown", opportunities=0, violations=0, names={}
+        )
+        for c in CONDITIONS
+    }
+    broken = record("bad", 0, verdicts=none, failed=9, recall=None, evidence_recall=None,
+                    served_tokens_mean=None)  # fmt: skip
+    broken.timing.phases.clear()
+    said = printed([broken])
+    assert "The six conditions\n" in said
+    assert ["bad", *["unknown"] * 6] in [line.split() for line in said.splitlines()]
+    assert "bad: 9 of 900 steps failed" in said
+    assert "What it gives" not in said
 
 
 def test_frame_has_a_row_a_cell() -> None:
