@@ -259,8 +259,16 @@ def _cell(point: list[str]) -> Settings:
         raise SettingsError(
             f"name={config.name}: write the name of one folder; runs=FOLDER chooses where it is"
         )
-    overridden = (part for part in point if part.lstrip("+").startswith("system."))
+    ours = ("system.", "window=") if "${window}" in _unresolved(config) else ("system.",)
+    overridden = (part for part in point if part.lstrip("+").startswith(ours))
     return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
+
+
+def _unresolved(config: DictConfig) -> list[Any]:
+    """The values of the system's settings as they were written."""
+    from omegaconf import OmegaConf
+
+    return list(OmegaConf.to_container(config.system, resolve=False).values())  # type: ignore[union-attr]
 
 
 def _choices(override: Override) -> list[str]:

@@ -49,6 +49,14 @@ def test_a_system_is_named_with_what_was_set_differently() -> None:
     ]
 
 
+def test_a_window_names_the_systems_that_it_sets() -> None:
+    """`window` is shared by systems of limited room: two widths are two rows, for these alone."""
+    asked = ("system=flat-window,ideal", "window=5,20")
+    assert ["flat-window window=5", "flat-window window=20", "ideal", "ideal"] == [
+        cell.system for cell in cells(asked)
+    ]
+
+
 def test_settings_reach_the_adapter() -> None:
     """The memory is made anew each time, with the settings of its cell."""
     (cell,) = cells(["system=flat-window", "system.window_turns=5"])
