@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from steeltrap.harness.script import Change, Header, Op, Turn, tenant_of
+from steeltrap.harness.script import Change, Header, Op, Turn
 
 __all__ = ["Account", "Ledger"]
 
@@ -101,8 +101,6 @@ class Ledger:
         self.tenants: dict[str, None] = {}
         self.doubts: list[Doubt] = []
         self.erased: dict[str, None] = {}
-        self.trivial: dict[str, dict[str, None]] = {}
-        """tenant -> its trivial units, in the order in which they were told."""
         self.edges: dict[str, list[str]] = {}
         self._associated: dict[str, list[str]] = {}
         self._moved: dict[str, int] = {}
@@ -154,8 +152,6 @@ class Ledger:
         match op.op:
             case "tell" | "expire" if op.importance != "normal":
                 account.importance = op.importance
-                if op.importance == "trivial":
-                    self.trivial.setdefault(tenant_of(op.unit), {})[op.unit] = None
             case "rumour" if op.value:
                 account.rumoured[op.value] = None
             case "instruct" if op.value:

@@ -32,6 +32,7 @@ from steeltrap.harness.script import (
     Step,
     Turn,
     TwinSpec,
+    tenant_of,
 )
 from steeltrap.harness.verdict import Violation
 
@@ -82,6 +83,7 @@ class Scorer:
         self._turn = ""
         self._group = ""
         self._asked: dict[str, Source] = {}
+        self._trivial: dict[str, str] = {}
         self._listing: Listing | None = None
         self._c1, self._c3, self._beyond = QuerySoundness(), Dependency(), Beyond(capabilities)
         self._c2 = TransitionSoundness(capabilities)
@@ -107,7 +109,7 @@ class Scorer:
         self._items += event.new
         done = event.type == "ok"
         if isinstance(step, Turn | Pause | Erasure):
-            self._group, self._asked = "", {}
+            self._group, self._asked, self._trivial = "", {}, {}
         if isinstance(step, Erasure) and self._erases and not done:
             self._beyond.sheet.block("trace", "an erasure failed")
         if isinstance(step, Turn):
@@ -152,8 +154,8 @@ class Scorer:
 
     def _probe(self, probe: Probe, event: Event, view: View) -> None:
         if probe.group != self._group:
-            self._group, self._asked = probe.group, {}
-        view.group = dict(self._asked)
+            self._group, self._asked, self._trivial = probe.group, {}, {}
+        view.trivial = self._trivial
         self._reads.queries += 1
         self._reads.served_tokens += event.tokens
         self._look(probe, event, view)
@@ -201,6 +203,8 @@ class Scorer:
         self._asked[probe.unit] = "right" if right else "missing" if silent else "wrong"
         if right:
             account.right = True
+        if right and account.importance == "trivial" and account.state == "set":
+            self._trivial[probe.tenant] = probe.unit.split("/", 1)[1]
         if right and account.value is not None:
             account.shown[account.began] = None
             account.shown_values[account.value] = None
@@ -260,7 +264,13 @@ class Scorer:
                     if claim.open_at(gauge.at):
                         held.setdefault(claim.unit, []).append(claim)
             place += count
-        return Listing(self.ledger.turns, held)
+        trivial = {
+            tenant_of(unit): unit.split("/", 1)[1]
+            for unit in held
+            if self.ledger.account(unit).importance == "trivial"
+            and self.ledger.account(unit).state == "set"
+        }
+        return Listing(self.ledger.turns, held, trivial)
 
     def _audit(self, audit: Audit, event: Event, view: View) -> None:
         numbers = event.served if event.versions is None else event.versions

@@ -34,6 +34,8 @@ class Listing:
 
     turns: int
     held: dict[str, list[Claim]]
+    trivial: dict[str, str]
+    """tenant -> one trivial unit of it that is listed, without the tenant's name."""
 
 
 @dataclass(slots=True)
@@ -60,8 +62,8 @@ class View:
     """The latest full listing."""
     ghost: Claim | None = None
     """The first thing served that was erased."""
-    group: dict[str, str] = field(default_factory=dict)
-    """Units asked in the same group so far: answered right, wrong or missing."""
+    trivial: dict[str, str] = field(default_factory=dict)
+    """tenant -> a trivial unit of it that was answered right at the same point."""
     versions: list[tuple[Item, tuple[Claim, ...]]] = field(default_factory=list)
     """audit: the history given, each entry with what it claims."""
     recovered: list[tuple[Claim, ...]] = field(default_factory=list)

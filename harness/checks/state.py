@@ -252,13 +252,11 @@ class BoundedState:
         return view.listing is not None and unit in view.listing.held
 
     def _trivial_that_stays(self, view: View, tenant: str) -> str:
-        # The latest first: it is the one that is likeliest still there.
-        for unit in reversed(view.ledger.trivial.get(tenant, {})):
-            account = view.ledger.account(unit)
-            there = self._listed(view, unit) if self._lists else view.group.get(unit) == "right"
-            if there and account.state == "set":
-                return unit.split("/", 1)[1]
-        return ""
+        """A trivial unit of a tenant that is listed, or else was answered at the same point."""
+        if self._lists:
+            assert view.listing is not None
+            return view.listing.trivial.get(tenant, "")
+        return view.trivial.get(tenant, "")
 
     def audit(self, view: View) -> None:
         """A live unit that was there must be active, or be had back by explicit look-up."""
