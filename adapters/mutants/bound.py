@@ -154,6 +154,17 @@ class ForgetsVitalFirst(Forgets):
         return self.importance(name) == "vital" and self.silent_for(name) > 3
 
 
+class NeverKeepsVital(Forgets):
+    """What matters most never becomes active at all."""
+
+    name = "never-keeps-vital"
+    raises = ("inverted-retention",)
+    families = ("importance-inversion",)
+
+    def gone(self, name: str) -> bool:
+        return self.importance(name) == "vital"
+
+
 class DeletesTrivial(Forgets):
     """What seems trivial is deleted for good after a while."""
 
