@@ -78,11 +78,9 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         twins=[compare(script, twin, cell.history, history) for twin, history in pairs],
     )
     outcome = scored.outcome
-    if outcome.steps < len(script.steps):
-        raise HistoryError(
-            f"{cell.history}: ends after {outcome.steps} of {len(script.steps)} steps;"
-            " run it again to go on"
-        )
+    _refuse_half(cell.history, outcome.steps, script)
+    for twin, history in pairs:
+        _refuse_half(history, sum(1 for _ in read_events(history)), twin_script(script, twin))
     outcome.evidence = evidence_rows(
         joined(script, read_events(cell.history)),
         cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
@@ -95,6 +93,14 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
     )
     cell.finish(record, scored.violations)
     return record
+
+
+def _refuse_half(history: Path, steps: int, script: Script) -> None:
+    """A history that was cut between two lines reads well and says too little."""
+    if steps < len(script.steps):
+        raise HistoryError(
+            f"{history}: ends after {steps} of {len(script.steps)} steps; run it again to go on"
+        )
 
 
 def _drive(

@@ -76,6 +76,16 @@ def test_a_truncated_history_is_not_scored(script: Script, tmp_path: Path) -> No
         score_cell(folder, script)
 
 
+def test_a_truncated_twin_is_not_scored(script: Script, tmp_path: Path) -> None:
+    """Half a twin says nothing about reading, so it is refused like half a run."""
+    folder = cell(tmp_path, script)
+    run_cell(folder, Flat, script, Oracle())
+    twin = next(folder.twins.glob("*.history.jsonl"))
+    twin.write_bytes(b"".join(twin.read_bytes().splitlines(keepends=True)[:51]))
+    with pytest.raises(HistoryError, match=r"ends after 25 of \d+ steps; run it again to go on"):
+        score_cell(folder, script)
+
+
 def test_nothing_of_the_memory_is_left_behind(script: Script, tmp_path: Path) -> None:
     """When a run is whole, its folder holds what results are made from and nothing else."""
     folder = cell(tmp_path, script)
