@@ -1,0 +1,230 @@
+"""An interpreter without a model: a few rules for English, and notes for all the rest.
+
+What a rule takes becomes a statement. What no rule takes is kept word for word as one note of the
+turn, in a field of its own, so that nothing that was said is lost or replaces anything, and
+everything can be found by meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steeltrap.reference_system.interpret.base import Known, Sketch, Speech
+from steeltrap.reference_system.interpret.dates import instant_in
+from steeltrap.reference_system.interpret.phrases import (
+    QUOTED,
+    Setting,
+    commands,
+    importance,
+    read_sentence,
+)
+from steeltrap.reference_system.state import key
+from steeltrap.reference_system.statements import Fact, Mode, Place, Question, Statement
+
+__all__ = ["WordsInterpreter"]
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+SHOWN: Final = 12
+"""Stored topics that are looked at."""
+NEAR: Final = 0.6
+"""Cosine from which on a note of no known speaker goes to the topic that is nearest by meaning."""
+LONGEST: Final = 300
+"""Characters of a sentence that rules are tried on; a longer one is a note."""
+
+_LINE = re.compile(r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): +(?=\S)")
+_NO_SPEAKER: Final = frozenset(
+    "answer attention btw correction example fact fwd fyi hint important info link news note notes"
+    " ps question quote gossip hearsay re reminder rumor rumour source subject summary tip title todo update url warning"
+    " please remember".split()
+)
+_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\s*\n+\s*")
+_SHORT = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|approx|e\.g|i\.e)\.$")
+
+
+class WordsInterpreter:
+    """Reads by rules; see `phrases` for them.
+
+    A line of a conversation between people, `Name: words`, is one note about whoever said it.
+
+    Args:
+        embed: texts to unit vectors, (texts, dimension); None: notes go by names alone.
+    """
+
+    def __init__(self, embed: Embed | None = None) -> None:
+        self._embed = embed
+
+    def statements(self, speech: Speech, known: Known) -> Sequence[Statement]:
+        """What an utterance says; never empty unless the utterance is."""
+        if not speech.text.strip():
+            return ()
+        vouched = speech.role in ("user", "assistant") and not commands(speech.text)
+        said_by = "owner" if vouched else "content"
+        speaker = _speaker(speech.text)
+        if speaker:
+            return (_note(speech, speaker, speech.text, said_by),)
+        shown = known(speech.text, SHOWN)
+        found, rest = self._read(speech, said_by, shown) if vouched else ([], speech.text)
+        if rest:
+            found.append(_note(speech, self._home(speech, shown), rest, said_by))
+        return tuple(found)
+
+    def _read(
+        self, speech: Speech, said_by: str, shown: Sequence[Sketch]
+    ) -> tuple[list[Statement], str]:
+        """The statements that rules find, and the words that are left."""
+        me = speech.speaker or speech.role
+        setting = Setting(speech.at, me, said_by, {key(sketch.title) for sketch in shown})
+        found: list[Statement] = []
+        left, tag = [], ""
+        for sentence in _sentences(speech.text):
+            said = read_sentence(sentence, setting) if len(sentence) <= LONGEST else []
+            found += said
+            if not said and importance(sentence):
+                tag = importance(sentence)
+            elif not said:
+                left.append(sentence)
+        if not found:
+            return [], speech.text
+        return [_tagged(statement, tag) for statement in found], " ".join(left)
+
+    def _home(self, speech: Speech, shown: Sequence[Sketch]) -> str:
+        """The topic of a note: whoever spoke, what is named, what is near, or the role."""
+        if speech.speaker:
+            return speech.speaker
+        named = _named([sketch.title for sketch in shown], speech.text)
+        if named:
+            return named[0]
+        if self._embed is not None and shown:
+            topics = [f"{sketch.title}. {sketch.summary}" for sketch in shown]
+            vectors = self._embed([speech.text, *topics])
+            nearness = vectors[1:] @ vectors[0]
+            best = int(nearness.argmax())
+            if nearness[best] >= NEAR:
+                return shown[best].title
+        return speech.role
+
+    def question(self, text: str, at: str, tenant: str, known: Known) -> Question:  # noqa: ARG002
+        """What a question asks for: the known names in it, and cues for the past and for ties."""
+        shown = known(text, SHOWN)
+        places = _places(text, shown)
+        titles = tuple(Place(title, "") for title in _named([s.title for s in shown], text))
+        if _TIES.search(text) and (places or titles):
+            return Question(text, places or titles, "structural")
+        if _WHOLE.search(text) and not places:
+            places = titles
+        mode: Mode = "topic"
+        if _FORMER.search(text) or (places and _WAS.search(text)):
+            mode = "temporal"
+        then = instant_in(text, at, "back", end=True) if mode == "temporal" else None
+        then = min(then, at) if then else None  # a day that is not over ends now
+        if then and _KNEW.search(text):
+            return Question(text, places, mode, None, then)
+        return Question(text, places, mode, then)
+
+
+# ---------------------------------------------------------------- utterances
+
+
+def _speaker(text: str) -> str:
+    """Who says a line of a conversation; '' if it is none."""
+    found = _LINE.match(text)
+    name = found["name"] if found else ""
+    capital = all(not word[0].islower() for word in name.split())
+    return name if capital and key(name) not in _NO_SPEAKER else ""
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """The sentences and lines of a text; what is quoted is never taken apart."""
+    quoted = [found.span() for found in QUOTED.finditer(text)]
+    begin, span = 0, 0
+    for end in _END.finditer(text):
+        while span < len(quoted) and quoted[span][1] <= end.start():
+            span += 1
+        inside = span < len(quoted) and quoted[span][0] < end.start()
+        if inside or _SHORT.search(text, max(0, end.start() - 8), end.start()):
+            continue
+        if text[begin : end.start()].strip():
+            yield text[begin : end.start()].strip()
+        begin = end.end()
+    if text[begin:].strip():
+        yield text[begin:].strip()
+
+
+def _note(speech: Speech, topic: str, words: str, said_by: str) -> Fact:
+    """Words that no rule takes, in a field that no other turn has."""
+    field = f"note {speech.at[:10]} {speech.turn}"
+    return Fact(topic, field, words.strip(), said_by=said_by, tags=("note",))
+
+
+def _tagged(statement: Statement, tag: str) -> Statement:
+    if not tag or not isinstance(statement, Fact):
+        return statement
+    return msgspec.structs.replace(statement, tags=(tag,))
+
+
+# ---------------------------------------------------------------- questions
+
+_FORMER = re.compile(
+    r"\bpreviously\b|\bformer(?:ly)?\b|\bused to be\b|\bas of\b|\bin the past\b|\boriginally\b"
+    r"|\bbefore (?:the|its|that|it was|it became) (?:last |latest )?(?:change|update|move|correction)"
+    r"|\b(?:history|earlier (?:value|version)s?|previous(?: value)?) of\b|\bover time\b",
+    re.IGNORECASE,
+)
+"""Asks for the past, whatever it is asked of."""
+_WAS = re.compile(r"\b(?:was|were|had|before|earlier|previous|did)\b", re.IGNORECASE)
+"""Asks for the past of a field that is named; a past tense alone says little."""
+_KNEW = re.compile(r"\b(?:did you|you) (?:know|think|believe|assume)\b|\bon record\b", re.I)
+_TIES = re.compile(
+    r"\bdepend(?:s|ent|ing|encies)?\b|\bfollows? from\b|\b(?:affect|influence)(?:s|ed)?\b"
+    r"|\b(?:related|connected|linked|tied) to\b|\bderived\b",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(
+    r"\b(?:tell me|know|say|remember|everything|all|news|summary)\b.{0,30}\b(?:about|of|on)\b"
+    r"|\bsummari[sz]e\b|\bwhat(?:['’]s| is) (?:new|known)\b",
+    re.IGNORECASE,
+)
+
+
+def _places(text: str, shown: Sequence[Sketch]) -> tuple[Place, ...]:
+    """The known fields that a question names, of topics that it names.
+
+    `my F` names the user. Where no topic is named, a field that only one topic has will do.
+    """
+    titles = _named([sketch.title for sketch in shown], text)
+    if re.search(r"\b(?:my|I|me)\b", text):
+        titles += [s.title for s in shown if key(s.title) == "user" and s.title not in titles]
+    of = [
+        Place(sketch.title, field)
+        for sketch in shown
+        for field in _named([f for f in sketch.fields if not f.startswith("note ")], text)
+    ]
+    if titles:
+        return tuple(place for place in of if place.topic in titles)
+    return tuple(of) if len(of) == 1 else ()
+
+
+def _named(names: Sequence[str], text: str) -> list[str]:
+    """The names that stand in a text as words, in its order; not those within longer ones."""
+    spaced = " ".join(text.split())
+    spans = sorted(
+        (found.start(), -len(found[0]), name)
+        for name in names
+        if name.strip()
+        for found in re.finditer(rf"(?<!\w){re.escape(' '.join(name.split()))}(?!\w)", spaced, re.I)
+    )
+    chosen: list[str] = []
+    last = -1
+    for start, minus, name in spans:
+        if start >= last:
+            last = start - minus
+            if name not in chosen:
+                chosen.append(name)
+    return chosen
