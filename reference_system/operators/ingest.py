@@ -1,0 +1,284 @@
+"""Ingestion: what was said becomes part of the state (the paper's section 4.2).
+
+Each fact finds its host topic and its field there; the prior value stays in the history, the
+topic's embedding is refreshed, and what follows from a changed field is flagged for revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from steeltrap.reference_system.operators.propagate import propagate
+from steeltrap.reference_system.policy import Firing
+from steeltrap.reference_system.rules import same_value
+from steeltrap.reference_system.scenes import Incoming, Updated
+from steeltrap.reference_system.state import (
+    ASSOCIATION,
+    EXTENSION,
+    FULL,
+    Edge,
+    Entry,
+    Evidence,
+    Field,
+    Topic,
+    accessed,
+    key,
+    moment,
+)
+from steeltrap.reference_system.statements import (
+    Association,
+    Dependency,
+    Fact,
+    Place,
+    Same,
+    Statement,
+    Withdrawal,
+)
+from steeltrap.reference_system.transition import Draft
+
+__all__ = ["ingest"]
+
+
+def ingest(draft: Draft, turn: str, statements: Sequence[Statement]) -> None:
+    """Take in what one turn says.
+
+    Args:
+        draft: the transition under way.
+        turn: id of the turn, the provenance of all of it.
+        statements: what an interpreter found in it.
+
+    Raises:
+        ValueError: an instant is malformed, or a name is empty.
+    """
+    for said in statements:
+        match said:
+            case Fact():
+                _fact(draft, turn, said)
+            case Withdrawal():
+                _withdraw(draft, turn, said)
+            case Dependency():
+                _depend(draft, turn, said)
+            case Association():
+                _associate(draft, turn, said)
+            case Same():
+                _same(draft, said)
+
+
+# ---------------------------------------------------------------- placing
+
+
+def host(draft: Draft, title: str, *, new: bool = False) -> Topic:
+    """The topic of a title, made where there is none, and brought back where it was archived."""
+    if not key(title):
+        raise ValueError("a statement names no topic; give every fact a title")
+    topic = None if new else draft.view.find_topic(title)
+    if topic is None:
+        return draft.new_topic(" ".join(title.split()))
+    if topic.archived:
+        topic = msgspec.structs.replace(topic, archived=False, order=draft.view.next_order())
+        draft.view.put_topic(topic)
+    return topic
+
+
+def _place(draft: Draft, place: Place) -> Field:
+    topic = host(draft, place.topic)
+    return _field(draft, topic, place.field)
+
+
+def _field(draft: Draft, topic: Topic, name: str, about: str = "", tags: tuple[str, ...] = ()) -> Field:  # fmt: skip
+    if not key(name):
+        raise ValueError(f"a statement about {topic.title} names no field")
+    found = draft.view.find_field(topic, name)
+    return found or draft.new_field(topic, " ".join(name.split()), about, tags)
+
+
+# ---------------------------------------------------------------- facts
+
+
+def _fact(draft: Draft, turn: str, fact: Fact) -> None:
+    valid_from = moment(fact.valid_from) if fact.valid_from else draft.at
+    until = moment(fact.until) if fact.until else None
+    known = draft.view.find_topic(fact.topic) if not fact.new_topic else None
+    topic = known or host(draft, fact.topic, new=fact.new_topic)
+    field = _field(draft, topic, fact.field, fact.about, fact.tags)
+    scene = Incoming(draft, topic, field, fact, fact.said_by, valid_from)
+    firing = draft.first("fact_received", scene, draft.title(field))
+    if firing is None or firing.action == "reject":
+        draft.note(f"{draft.title(field)}: '{fact.value}' from {fact.said_by} not taken")
+        return
+    if topic.archived:
+        topic = host(draft, fact.topic)
+    if firing.action == "keep_both":
+        _beside(draft, turn, field, fact, valid_from, until, firing)
+    elif field.state == "set" and field.holds(draft.at) and same_value(field.value or "", fact.value):  # fmt: skip
+        _again(draft, turn, field, fact, until, firing)
+    elif field.seq and valid_from < field.valid_from and not fact.corrects:
+        _late(draft, turn, field, fact, valid_from, until, firing)
+    else:
+        _supersede(draft, turn, field, fact, valid_from, until, firing)
+
+
+def _supersede(
+    draft: Draft, turn: str, field: Field, fact: Fact, valid_from: str, until: str | None, firing: Firing
+) -> None:  # fmt: skip
+    """A value becomes current; the one before stays in the history."""
+    corrects = fact.corrects and field.seq > 0 and field.holds(draft.at)
+    if corrects:
+        field = void(draft, turn, field, fact.said_by, firing.policy)
+        valid_from = field.valid_from
+    entry = draft.write(
+        field, "corrected" if corrects else "told", turn=turn, said_by=fact.said_by,
+        policy=firing.policy, value=fact.value, valid_from=valid_from, until=until,
+    )  # fmt: skip
+    _present(draft, field, entry, fact.tags)
+
+
+def void(draft: Draft, turn: str, field: Field, said_by: str, policy: str) -> Field:
+    """The present value was never true; it stays in the history, marked so."""
+    entry = draft.write(field, "void", turn=turn, said_by=said_by, policy=policy, about=field.seq)
+    field = msgspec.structs.replace(field, entries=entry.seq, order=entry.order)
+    draft.view.put_field(field)
+    return field
+
+
+def _present(draft: Draft, field: Field, entry: Entry, tags: tuple[str, ...] = ()) -> None:
+    """An entry is the present of its field, which is thereby accessed and active again."""
+    withdrawn = entry.value is None
+    salience = accessed(field.salience, draft.at, draft.half_life_days)
+    field = msgspec.structs.replace(
+        field, state="unset" if withdrawn else "set", value=entry.value, seq=entry.seq,
+        valid_from=entry.valid_from, until=entry.until, turn=entry.turn, said_by=entry.said_by,
+        sources=entry.sources, via=entry.via, cause=entry.order, entries=entry.seq,
+        mentions=field.mentions + 1, order=entry.order, salience=salience, level=FULL,
+        tags=tuple(dict.fromkeys((*field.tags, *tags))), tokens=draft.tokens(field, entry.value),
+    )  # fmt: skip
+    draft.view.put_field(field)
+    draft.note(f"{draft.title(field)} = {entry.value if not withdrawn else 'nothing'}")
+    _pool(draft, field)
+    _announce(draft, field, entry)
+
+
+def _pool(draft: Draft, field: Field) -> None:
+    """With one salience for all tenants, fields of the same name rise together."""
+    if draft.tools.shared_salience:
+        for name in draft.peers(field):
+            other = draft.view.field(name)
+            draft.view.touch(name, accessed(other.salience, draft.at, draft.half_life_days))
+
+
+def _announce(draft: Draft, field: Field, entry: Entry) -> None:
+    """What follows from a changed field is flagged for revision, or revised at once."""
+    scene = Updated(draft, field)
+    for firing in draft.all("field_updated", scene, draft.title(field)):
+        if firing.action == "propagate":
+            propagate(draft, field, entry)
+        elif firing.action == "flag_for_revision":
+            view = draft.view
+            view.put_evidence(Evidence(
+                view.new_id("e"), draft.tenant, "dependency", field.id, "", entry.seq,
+                entry.order, draft.at, firing.policy,
+            ))  # fmt: skip
+
+
+def _again(draft: Draft, turn: str, field: Field, fact: Fact, until: str | None, firing: Firing) -> None:  # fmt: skip
+    """The present value once more: a source, and perhaps an end. Repetition is no access."""
+    entry = draft.write(
+        field, "ends" if until else "restated", turn=turn, said_by=fact.said_by,
+        policy=firing.policy, until=until, about=field.seq,
+    )  # fmt: skip
+    draft.view.put_field(
+        msgspec.structs.replace(
+            field,
+            entries=entry.seq,
+            mentions=field.mentions + 1,
+            order=entry.order,
+            until=until or field.until,
+            tags=tuple(dict.fromkeys((*field.tags, *fact.tags))),
+        )
+    )
+    draft.note(f"{draft.title(field)} said again")
+
+
+def _late(
+    draft: Draft, turn: str, field: Field, fact: Fact, valid_from: str, until: str | None, firing: Firing
+) -> None:  # fmt: skip
+    """News about a time before the present value: history, and the present stands."""
+    entry = draft.write(
+        field, "told", turn=turn, said_by=fact.said_by, policy=firing.policy, value=fact.value,
+        valid_from=valid_from, until=until,
+    )  # fmt: skip
+    draft.view.put_field(msgspec.structs.replace(field, entries=entry.seq, order=entry.order))
+    draft.note(f"{draft.title(field)} was {fact.value} from {valid_from}")
+
+
+def _beside(
+    draft: Draft, turn: str, field: Field, fact: Fact, valid_from: str, until: str | None, firing: Firing
+) -> None:  # fmt: skip
+    """A value that is kept beside the present one and is not current."""
+    entry = draft.write(
+        field, "contested", turn=turn, said_by=fact.said_by, policy=firing.policy,
+        value=fact.value, valid_from=valid_from, until=until,
+    )  # fmt: skip
+    draft.view.put_field(msgspec.structs.replace(field, entries=entry.seq, order=entry.order))
+    draft.note(f"{draft.title(field)}: '{fact.value}' from {fact.said_by} kept beside")
+
+
+def _withdraw(draft: Draft, turn: str, said: Withdrawal) -> None:
+    topic = draft.view.find_topic(said.topic)
+    field = draft.view.find_field(topic, said.field) if topic else None
+    if topic is None or field is None or not field.holds(draft.at):
+        draft.note(f"{said.topic} / {said.field} has no value to withdraw")
+        return
+    scene = Incoming(draft, topic, field, None, said.said_by, draft.at)
+    firing = draft.first("fact_received", scene, draft.title(field))
+    if firing is None or firing.action != "supersede":
+        draft.note(f"{draft.title(field)}: withdrawal by {said.said_by} not taken")
+        return
+    entry = draft.write(
+        field, "withdrawn", turn=turn, said_by=said.said_by, policy=firing.policy
+    )  # fmt: skip
+    _present(draft, field, entry)
+
+
+# ---------------------------------------------------------------- structure
+
+
+def _depend(draft: Draft, turn: str, said: Dependency) -> None:
+    source, target = _place(draft, said.source), _place(draft, said.target)
+    if source.id == target.id:
+        raise ValueError(f"{draft.title(source)} cannot follow from itself")
+    view = draft.view
+    view.put_edge(Edge(
+        view.new_id("x"), draft.tenant, EXTENSION, source.id, target.id, said.rule, turn,
+        view.next_order(),
+    ))  # fmt: skip
+    draft.note(f"{draft.title(target)} follows from {draft.title(source)}")
+
+
+def _associate(draft: Draft, turn: str, said: Association) -> None:
+    one, other = host(draft, said.topic), host(draft, said.other)
+    if one.id == other.id:
+        return
+    view = draft.view
+    view.put_edge(Edge(
+        view.new_id("x"), draft.tenant, ASSOCIATION, one.id, other.id, None, turn,
+        view.next_order(),
+    ))  # fmt: skip
+    draft.note(f"{one.title} and {other.title} are related")
+
+
+def _same(draft: Draft, said: Same) -> None:
+    """Evidence that two titles are one; where only one is known, the other is a name for it."""
+    one, other = draft.view.find_topic(said.topic), draft.view.find_topic(said.other)
+    view = draft.view
+    if one is not None and other is not None and one.id != other.id:
+        view.put_evidence(Evidence(
+            view.new_id("e"), draft.tenant, "duplicate", one.id, other.id, 0,
+            view.next_order(), draft.at, "stated",
+        ))  # fmt: skip
+    elif one is None or other is None:
+        known, name = (one, said.other) if one is not None else (other, said.topic)
+        known = known or host(draft, said.topic)
+        view.put_alias(draft.tenant, name if key(name) != key(known.title) else said.other, known.id)  # fmt: skip

@@ -1,0 +1,109 @@
+"""Propagation along extension edges (C3): breadth first, each field once, halting where no
+policy fires. Association edges are never walked.
+
+A change goes out from the field that was spoken of; that field keeps what was said, so a cycle
+ends where it began. A field that somebody spoke of after the change stands, and so does one
+that comes out as it was; nothing beyond them moves.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from steeltrap.reference_system.rules import RuleError, derive, same_value
+from steeltrap.reference_system.scenes import Walk
+from steeltrap.reference_system.state import EXTENSION, Edge, Entry, Field
+from steeltrap.reference_system.transition import Draft
+
+__all__ = ["doubt", "propagate"]
+
+
+def propagate(draft: Draft, origin: Field, cause: Entry) -> int:
+    """Re-evaluate what follows from a change.
+
+    Args:
+        draft: the transition under way.
+        origin: the field that changed.
+        cause: the entry that changed it.
+
+    Returns:
+        How many fields were changed or marked.
+    """
+    reached = {origin.id}
+    walk: list[tuple[Field, str | None, tuple[str, ...]]] = [(origin, cause.value, ())]
+    hops = {origin.id: 0}
+    changed = 0
+    for source, value, sources in walk:
+        for edge in draft.view.leaving(source.id):
+            target = draft.view.survivor(edge.target) if edge.kind == EXTENSION else source
+            if target.id in reached:
+                continue
+            reached.add(target.id)
+            hops[target.id] = hops[source.id] + 1
+            if target.cause > cause.order:
+                continue
+            new = _step(draft, source, value, target, edge, hops[target.id], cause, sources)
+            changed += new is not None
+            if new is not None and new.state == "set":
+                walk.append((new, new.value, new.sources))
+    return changed
+
+
+def _step(
+    draft: Draft, source: Field, value: str | None, target: Field, edge: Edge, hop: int,
+    cause: Entry, sources: tuple[str, ...],
+) -> Field | None:  # fmt: skip
+    """One edge: what a policy says of it. None where nothing changes."""
+    scene = Walk(draft, source, value, target, edge, hop)
+    firing = draft.first("dependency_changed", scene, draft.title(target))
+    if firing is None or firing.action == "halt":
+        return None
+    if firing.action == "propagate" and edge.rule is not None and value is not None:
+        try:
+            derived = derive(edge.rule, value)
+        except RuleError as error:
+            draft.note(f"{draft.title(target)}: {error}")
+        else:
+            trail = (*sources, edge.turn)
+            return _follow(draft, source, target, derived, cause, trail, firing.policy)
+    return doubt(draft, source, target, cause, firing.policy)
+
+
+def _follow(
+    draft: Draft, source: Field, target: Field, value: str, cause: Entry, sources: tuple[str, ...],
+    policy: str,
+) -> Field | None:  # fmt: skip
+    """The value that a rule gives becomes the target's."""
+    if target.state == "set" and target.holds(draft.at) and same_value(target.value or "", value):
+        return None
+    if cause.op == "corrected" and target.via == source.id and target.seq:
+        entry = draft.write(
+            target, "void", turn=cause.turn, said_by=cause.said_by, policy=policy, about=target.seq
+        )
+        target = msgspec.structs.replace(target, entries=entry.seq)
+    entry = draft.write(
+        target, "derived", turn=cause.turn, said_by=cause.said_by, policy=policy, value=value,
+        valid_from=max(cause.valid_from, target.valid_from), sources=sources, via=source.id,
+    )  # fmt: skip
+    target = msgspec.structs.replace(
+        target, state="set", value=value, seq=entry.seq, valid_from=entry.valid_from, until=None,
+        turn=entry.turn, said_by=entry.said_by, sources=sources, via=source.id, cause=cause.order,
+        entries=entry.seq, order=entry.order, level=0, tokens=draft.tokens(target, value),
+    )  # fmt: skip
+    draft.view.put_field(target)
+    draft.note(f"{draft.title(target)} = {value}, from {draft.title(source)}")
+    return target
+
+
+def doubt(draft: Draft, source: Field, target: Field, cause: Entry, policy: str) -> Field | None:
+    """The target's value waits until somebody has looked."""
+    if not target.holds(draft.at):
+        return None
+    entry = draft.write(
+        target, "doubted", turn=cause.turn, said_by=cause.said_by, policy=policy, about=target.seq,
+        via=source.id,
+    )  # fmt: skip
+    target = msgspec.structs.replace(target, state="review", entries=entry.seq, order=entry.order)
+    draft.view.put_field(target)
+    draft.note(f"{draft.title(target)} waits for review, since {draft.title(source)} changed")
+    return target

@@ -1,0 +1,120 @@
+"""Retrieval: a question is routed and answered, and what was read is reinforced (C6).
+
+Three modes (the paper's section 4.2). Topic: the present values of the fields asked for, or of
+the topics nearest in meaning. Temporal: what held before, or at an instant. Structural: what
+follows from what. What a policy reinforces is written in the same transition that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from steeltrap.reference_system.scenes import Considered
+from steeltrap.reference_system.state import ASSOCIATION, EXTENSION, Field, accessed, moment
+from steeltrap.reference_system.statements import Place, Question
+from steeltrap.reference_system.transition import Draft
+
+__all__ = ["Found", "reinforce", "select"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A field that answers a question."""
+
+    field: Field
+    as_of: str | None = None
+    """Serve what held at this instant."""
+    past: bool = False
+    """Serve what held before, and then the present value."""
+    recorded_by: str | None = None
+    """Leave out what was learned after this instant."""
+    because: str = ""
+    """structural: how it hangs together with what was asked about."""
+    score: float = 0.0
+
+
+Route = Callable[[str, str, int], Sequence[str]]
+"""Tenant, text, limit -> ids of the fields nearest in meaning, best first."""
+
+
+def select(draft: Draft, question: Question, limit: int, route: Route) -> list[Found]:
+    """The fields that answer a question, best first.
+
+    Args:
+        draft: the transition under way.
+        question: what is asked.
+        limit: at most so many fields.
+        route: finds fields by meaning where the question names no place.
+    """
+    fields = _asked(draft, question, limit, route)
+    match question.mode:
+        case "topic":
+            found = [Found(f, score=f.salience) for f in fields if draft.view.active(f)]
+        case "temporal":
+            of = moment(question.as_of) if question.as_of else None
+            by = moment(question.recorded_by) if question.recorded_by else None
+            found = [
+                Found(f, as_of=of, past=of is None, recorded_by=by, score=f.salience)
+                for f in fields
+            ]
+        case "structural":
+            found = _related(draft, fields)
+    return found[:limit]
+
+
+def _asked(draft: Draft, question: Question, limit: int, route: Route) -> list[Field]:
+    """Named fields, the most salient first; or else the nearest in meaning."""
+    named = [field for place in question.places for field in _at(draft, place)]
+    if named or question.places:
+        unique = {field.id: field for field in named}
+        return sorted(unique.values(), key=lambda f: -f.salience)
+    return [draft.view.field(name) for name in route(draft.tenant, question.text, limit)]
+
+
+def _at(draft: Draft, place: Place) -> Iterable[Field]:
+    topic = draft.view.find_topic(place.topic)
+    if topic is None:
+        return ()
+    if place.field:
+        field = draft.view.find_field(topic, place.field)
+        return (field,) if field else ()
+    return draft.view.fields_of(topic.id)
+
+
+def _related(draft: Draft, fields: Sequence[Field]) -> list[Found]:
+    """What the fields follow from and what follows from them; then what is associated."""
+    view = draft.view
+    found: dict[str, Found] = {}
+    for field in fields:
+        for edge in view.leaving(field.id):
+            target = view.survivor(edge.target)
+            found.setdefault(target.id, Found(target, because=f"follows from {draft.title(field)}"))
+        for edge in view.arriving(field.id):
+            source = view.survivor(edge.source)
+            if edge.kind == EXTENSION:
+                found.setdefault(source.id, Found(source, because=f"{draft.title(field)} follows from it"))  # fmt: skip
+    for field in fields:
+        for edge in (*view.leaving(field.topic), *view.arriving(field.topic)):
+            if edge.kind == ASSOCIATION:
+                other = edge.target if edge.source == field.topic else edge.source
+                for neighbour in view.fields_of(view.host(other).id):
+                    found.setdefault(neighbour.id, Found(neighbour, because="its topic is related"))
+    return [f for f in found.values() if view.active(f.field)]
+
+
+def reinforce(draft: Draft, fields: Iterable[Field]) -> None:
+    """Propose that fields were accessed, as policies weigh it."""
+    for field in fields:
+        before = field.salience
+        draft.served.append((field.id, before))
+        firing = draft.first("unit_read", Considered(draft, field), draft.title(field))
+        if firing is None:
+            continue
+        weight = float(firing.options.get("weight", 1.0))  # type: ignore[arg-type]
+        raised = accessed(before, draft.at, draft.half_life_days, weight)
+        draft.view.touch(field.id, raised)
+        if draft.tools.shared_salience:
+            for name in draft.peers(field):
+                other = draft.view.field(name)
+                draft.view.touch(name, accessed(other.salience, draft.at, draft.half_life_days, weight))  # fmt: skip

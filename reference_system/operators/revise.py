@@ -1,0 +1,275 @@
+"""Revision: evidence within the state is repaired (the paper's section 4.2).
+
+Four kinds of evidence: a dependent whose source changed, two topics that are one, two fields
+of one topic that are one, and a group of fields that deserves a topic of its own. Every piece
+of evidence is one transition. Nothing is lost by a repair: fields that are merged keep their
+histories and lead to the one that goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from steeltrap.reference_system.operators.propagate import doubt, propagate
+from steeltrap.reference_system.scenes import Conflict, Drift, Duplicate, Group, Grown
+from steeltrap.reference_system.state import (
+    ASSOCIATION,
+    EXTENSION,
+    Edge,
+    Entry,
+    Evidence,
+    Field,
+    Topic,
+    View,
+    key,
+)
+from steeltrap.reference_system.transition import Draft
+
+__all__ = ["detect", "mark", "repair"]
+
+
+def repair(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry]) -> None:
+    """Deal with one piece of evidence, as policies say.
+
+    Args:
+        draft: the transition under way.
+        evidence: what was found.
+        entry: looks up a line of a history, by field and `seq`.
+    """
+    if evidence.id:
+        draft.view.resolve(evidence.id)
+    match evidence.kind:
+        case "dependency":
+            origin = draft.view.field(evidence.subject)
+            propagate(draft, origin, entry(evidence.subject, evidence.seq))
+        case "duplicate":
+            _duplicate(draft, evidence)
+        case "drift":
+            _drift(draft, evidence)
+        case "group":
+            _promote(draft, evidence)
+
+
+def mark(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry]) -> None:
+    """Where a repair was refused: what directly follows from the change waits for review."""
+    if not evidence.id:
+        return
+    draft.view.resolve(evidence.id)
+    if evidence.kind == "dependency":
+        origin, cause = draft.view.field(evidence.subject), entry(evidence.subject, evidence.seq)
+        for edge in draft.view.leaving(origin.id):
+            if edge.kind == EXTENSION:
+                doubt(draft, origin, draft.view.survivor(edge.target), cause, "refused")
+
+
+# ---------------------------------------------------------------- finding evidence
+
+
+def loose(name: str) -> str:
+    """A name without case, punctuation and plural, for finding those that may be one."""
+    return " ".join(word.removesuffix("s") for word in re.findall(r"\w+", key(name)))
+
+
+def detect(view: View, topics: dict[str, None], near: Callable[[Topic], list[tuple[str, float]]]) -> list[Evidence]:  # fmt: skip
+    """Evidence in topics that have changed: duplicates, drift and groups. Proposes nothing.
+
+    Args:
+        view: the state.
+        topics: ids of the topics to look at.
+        near: the topics nearest to one in meaning, with the cosine.
+    """
+    titles: dict[str, list[str]] = {}
+    for topic in view.topics():
+        titles.setdefault(loose(topic.title), []).append(topic.id)
+    found: dict[tuple[str, str, str], None] = {}
+    for name in topics:
+        topic = view.topic(name)
+        if topic.into:
+            continue
+        others = titles.get(loose(topic.title), [])
+        for other in (*others, *(other for other, _ in near(topic))):
+            if other != name:
+                first, second = sorted((name, other), key=_number)
+                found["duplicate", first, second] = None
+        _detect_within(view, topic, found)
+    return [
+        Evidence("", view.tenant, kind, subject, other, 0, 0, view.at, "found")  # type: ignore[arg-type]
+        for kind, subject, other in found
+    ]
+
+
+def _detect_within(view: View, topic: Topic, found: dict[tuple[str, str, str], None]) -> None:
+    names: dict[str, str] = {}
+    groups: dict[str, None] = {}
+    for field in view.fields_of(topic.id):
+        if "note" in field.tags:
+            continue
+        first = names.setdefault(loose(field.name), field.id)
+        if first != field.id:
+            found["drift", first, field.id] = None
+        if field.about and key(field.about) != key(topic.title):
+            groups[field.about] = None
+    for group in groups:
+        found["group", topic.id, group] = None
+
+
+def _number(name: str) -> int:
+    return int(re.findall(r"\d+$", name)[0])
+
+
+# ---------------------------------------------------------------- two topics that are one
+
+
+def _duplicate(draft: Draft, evidence: Evidence) -> None:
+    view = draft.view
+    topic, other = view.host(evidence.subject), view.host(evidence.other)
+    if topic.id == other.id:
+        return
+    scene = Duplicate(
+        draft, topic, other, same_title=loose(topic.title) == loose(other.title),
+        stated=evidence.policy == "stated", similarity=_cosine(topic, other),
+    )  # fmt: skip
+    firing = draft.first("duplicate_topics", scene, f"{topic.title} and {other.title}")
+    if firing is not None and firing.action == "merge":
+        _merge(draft, topic, other)
+
+
+def _cosine(topic: Topic, other: Topic) -> float:
+    if not topic.vector or not other.vector:
+        return 0.0
+    import numpy as np
+
+    one, two = (np.frombuffer(t.vector, dtype=np.float32) for t in (topic, other))
+    return float(one @ two)
+
+
+def _merge(draft: Draft, topic: Topic, other: Topic) -> None:
+    """Move every field of `other` into `topic`; fields of one name are reconciled."""
+    view = draft.view
+    for field in list(view.fields_of(other.id)):
+        here = view.find_field(topic, field.name)
+        if here is None:
+            _move(draft, field, topic, field.name)
+        else:
+            _absorb(draft, here, field)
+    view.put_alias(draft.tenant, other.title, topic.id)
+    view.put_topic(
+        msgspec.structs.replace(
+            other, into=topic.id, tags=other.tags, order=view.next_order(), archived=False
+        )
+    )
+    draft.refresh(topic.id)
+    draft.note(f"{other.title} merged into {topic.title}")
+
+
+def _move(draft: Draft, field: Field, topic: Topic, name: str) -> Field:
+    """A field of another topic is this one's from now on; its former place leads to it."""
+    view = draft.view
+    view.put_alias(field.topic, field.name, field.id)
+    moved = msgspec.structs.replace(field, topic=topic.id, name=name, order=view.next_order())
+    moved = msgspec.structs.replace(moved, tokens=draft.tokens(moved, moved.value))
+    view.put_field(moved)
+    return moved
+
+
+def _absorb(draft: Draft, field: Field, other: Field) -> None:
+    """Two fields become one: both histories stay, and a policy says which value holds."""
+    view = draft.view
+    holds = [f for f in (field, other) if f.seq]
+    winner = holds[0] if holds else field
+    policy = "merged"
+    if len(holds) == 2:
+        winner, policy = _settle(draft, field, other)
+    view.put_alias(other.topic, other.name, field.id)
+    for edge in view.leaving(other.id):
+        view.put_edge(msgspec.structs.replace(
+            edge, id=view.new_id("x"), source=field.id, order=view.next_order()
+        ))  # fmt: skip
+    view.put_field(msgspec.structs.replace(other, into=field.id, order=view.next_order()))
+    _take_over(draft, field, winner, other, policy)
+
+
+def _settle(draft: Draft, field: Field, other: Field) -> tuple[Field, str]:
+    """Which of two values holds."""
+    firing = draft.first("conflicting_values", Conflict(draft, field, other), draft.title(field))
+    newest = max((field, other), key=lambda f: (f.valid_from, f.cause))
+    if firing is None:
+        return newest, "newest"
+    if firing.action == "keep_ranking":
+        rank = draft.tools.policies.authority
+        ranks = {f.id: rank(f.said_by) for f in (field, other)}
+        if ranks[field.id] != ranks[other.id]:
+            newest = max((field, other), key=lambda f: ranks[f.id])
+    return newest, firing.policy
+
+
+def _take_over(draft: Draft, field: Field, winner: Field, other: Field, policy: str) -> None:
+    """Make the winner's value the present one of `field`, with an entry that says so."""
+    entry = draft.write(
+        field, "merged", turn=winner.turn, said_by=winner.said_by, policy=policy,
+        value=winner.value, valid_from=winner.valid_from or None, until=winner.until,
+        sources=winner.sources, about=winner.seq, via=winner.id,
+    )  # fmt: skip
+    new = msgspec.structs.replace(
+        field, state=winner.state, value=winner.value, seq=entry.seq,
+        valid_from=winner.valid_from, until=winner.until, turn=winner.turn,
+        said_by=winner.said_by, sources=winner.sources, via=winner.via, cause=winner.cause,
+        entries=entry.seq, mentions=field.mentions + other.mentions, order=entry.order,
+        salience=max(field.salience, other.salience), level=min(field.level, other.level),
+        tags=tuple(dict.fromkeys((*field.tags, *other.tags))), tokens=draft.tokens(field, winner.value),
+    )  # fmt: skip
+    draft.view.put_field(new)
+    draft.note(f"{draft.title(new)} = {new.value}, of two histories")
+
+
+# ---------------------------------------------------------------- fields within a topic
+
+
+def _drift(draft: Draft, evidence: Evidence) -> None:
+    view = draft.view
+    field, other = view.survivor(evidence.subject), view.survivor(evidence.other)
+    if field.id == other.id or field.topic != other.topic:
+        return
+    same = loose(field.name) == loose(other.name)
+    scene = Drift(draft, field, other, same_name=same, similarity=1.0 if same else 0.0)
+    firing = draft.first("schema_drift", scene, f"{draft.title(field)} and {other.name}")
+    if firing is not None and firing.action == "merge":
+        _absorb(draft, field, other)
+        draft.refresh(field.topic)
+
+
+def _promote(draft: Draft, evidence: Evidence) -> None:
+    """A group of fields becomes a topic of its own (as *Alice* in the paper's figure 3)."""
+    view = draft.view
+    topic, name = view.host(evidence.subject), evidence.other
+    fields = [f for f in view.fields_of(topic.id) if key(f.about) == key(name)]
+    group = Group(name, len(fields), sum(field.mentions for field in fields))
+    if not fields or key(name) == key(topic.title):
+        return
+    firing = draft.first("group_grown", Grown(draft, topic, group), f"{name} in {topic.title}")
+    if firing is None or firing.action != "promote":
+        return
+    own = view.find_topic(name) or draft.new_topic(name)
+    for field in fields:
+        short = _shortened(field.name, name)
+        here = view.find_field(own, short)
+        if here is None:
+            _move(draft, field, own, short)
+        else:
+            _absorb(draft, here, field)
+    view.put_edge(Edge(
+        view.new_id("x"), draft.tenant, ASSOCIATION, topic.id, own.id, None, fields[0].turn,
+        view.next_order(),
+    ))  # fmt: skip
+    draft.refresh(topic.id)
+    draft.refresh(own.id)
+    draft.note(f"{name} promoted out of {topic.title}")
+
+
+def _shortened(field: str, group: str) -> str:
+    """A field's name without that of its group: 'Alice role' and "Alice's role" -> 'role'."""
+    short = re.sub(rf"^{re.escape(group)}('s)?\s+", "", field, flags=re.IGNORECASE).strip()
+    return short or field

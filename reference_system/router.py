@@ -1,0 +1,126 @@
+"""Routing: which topics and fields a text is about, by name, by words and by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steeltrap.reference_system.index import Vectors, grams
+from steeltrap.reference_system.state import Delta, Mirror, Topic, key
+
+__all__ = ["Router"]
+
+TOPICS_NEAR = 5
+"""Topics that are looked into where a text names none."""
+SIMILAR = 0.9
+"""Cosine from which two topics are put before the policies as possible duplicates."""
+
+
+class Router:
+    """Finds topics by title and meaning, and fields within them.
+
+    Args:
+        mirror: the present; read only.
+        embed: unit vectors of texts, or None to go by names alone.
+    """
+
+    def __init__(self, mirror: Mirror, embed: Callable[[Sequence[str]], NDArray[np.float32]] | None) -> None:  # fmt: skip
+        self._mirror = mirror
+        self._embed = embed
+        self._topics = Vectors()
+        self._notes = Vectors()
+        self._waiting: dict[str, None] = {
+            name: None for name, field in mirror.fields.items() if "note" in field.tags
+        }
+        for topic in mirror.topics.values():
+            self._put(topic)
+
+    def fork(self, mirror: Mirror) -> Router:
+        """A copy over another mirror."""
+        twin = object.__new__(Router)
+        twin.__dict__.update(self.__dict__)
+        twin._mirror = mirror
+        twin._topics, twin._notes = self._topics.fork(), self._notes.fork()
+        twin._waiting = dict(self._waiting)
+        return twin
+
+    def fold(self, delta: Delta) -> None:
+        """Take in what has changed."""
+        for topic in delta.topics.values():
+            self._put(topic)
+        for field in delta.fields.values():
+            if "note" in field.tags:
+                self._waiting[field.id] = None
+
+    def drop(self, tenant: str, names: Iterable[str]) -> None:
+        """Forget topics and fields for good."""
+        for name in names:
+            self._topics.drop(tenant, name)
+            self._notes.drop(tenant, name)
+            self._waiting.pop(name, None)
+
+    def _put(self, topic: Topic) -> None:
+        if topic.into or topic.archived or not topic.vector:
+            self._topics.drop(topic.tenant, topic.id)
+        else:
+            vector = np.frombuffer(topic.vector, dtype=np.float32)
+            self._topics.put(topic.tenant, topic.id, vector)
+
+    def near(self, topic: Topic) -> list[tuple[str, float]]:
+        """Topics of nearly the same meaning."""
+        if not topic.vector:
+            return []
+        vector = np.frombuffer(topic.vector, dtype=np.float32)
+        found = self._topics.nearest(topic.tenant, vector, 3)
+        return [(name, cosine) for name, cosine in found if name != topic.id and cosine >= SIMILAR]
+
+    def topics(self, tenant: str, text: str, limit: int) -> list[str]:
+        """The topics that a text names, the longest title first; then the nearest in meaning."""
+        named = dict.fromkeys(
+            name for run in grams(text) if (name := self._mirror.by_title.get((tenant, run)))
+        )
+        if len(named) < limit and self._embed is not None:
+            vector = self._embed([text])[0]
+            named |= dict.fromkeys(n for n, _ in self._topics.nearest(tenant, vector, limit))
+        return list(named)[:limit]
+
+    def fields(self, tenant: str, text: str, limit: int) -> list[str]:
+        """The fields that a text asks for, best first.
+
+        Fields that are named come first, within topics that are named or near; then notes near in
+        meaning; then what else those topics hold, the most salient first.
+        """
+        mirror = self._mirror
+        runs = set(grams(text))
+        topics = self.topics(tenant, text, TOPICS_NEAR)
+        named_topics = [t for t in topics if key(mirror.topics[t].title) in runs]
+        fields = [
+            field
+            for topic in named_topics or topics
+            for name in mirror.of_topic[topic]
+            if mirror.active(field := mirror.fields[name]) and "note" not in field.tags
+        ]
+        named = [field.id for field in fields if key(field.name) in runs]
+        others = sorted((f for f in fields if f.id not in named), key=lambda f: -f.salience)
+        found = [*named, *self._near_notes(tenant, text, limit), *(f.id for f in others)]
+        return list(dict.fromkeys(found))[:limit]
+
+    def _near_notes(self, tenant: str, text: str, limit: int) -> list[str]:
+        if self._embed is None:
+            return []
+        self._embed_waiting()
+        found = self._notes.nearest(tenant, self._embed([text])[0], limit)
+        fields = self._mirror.fields
+        return [name for name, _ in found if self._mirror.active(fields[name])]
+
+    def _embed_waiting(self) -> None:
+        """Notes are embedded when they are first looked for, many at once."""
+        assert self._embed is not None
+        fields = [f for n in self._waiting if (f := self._mirror.fields.get(n)) is not None]
+        self._waiting.clear()
+        if fields:
+            vectors = self._embed([field.value or "" for field in fields])
+            for field, vector in zip(fields, vectors, strict=True):
+                self._notes.put(field.tenant, field.id, vector)
