@@ -23,7 +23,7 @@ from steeltrap.reference_system.statements import (
     Withdrawal,
 )
 
-__all__ = ["Setting", "commands", "importance", "read_sentence"]
+__all__ = ["QUOTED", "Setting", "aside", "commands", "importance", "read_sentence"]
 
 
 class Setting(NamedTuple):
@@ -50,7 +50,11 @@ _PLACES: Final = (
     _re(rf"(?:the )?(?P<topic>{_TOPIC})['’]s? (?P<field>{_FIELD})"),
 )
 _OF = _re(r" (?:of|for) ")
-_LISTED = _re(r"\b(?:and|or) (?:the|my|our)\b")
+_NO_NAME = _re(
+    r"\b(?:and|or) (?:the|my|our)\b|['’]s\b.*['’]s\b"
+    r"|\b(?:is|are|was|were|has|have|had|follows?|depends?|that|which|who|because)\b"
+)
+"""Two things, or half a sentence."""
 _PRONOUNS: Final = frozenset(
     "i me you he him she her it they them we us this that these those there here what who how"
     " where when why let one someone somebody everyone everybody everything nothing anything"
@@ -71,12 +75,17 @@ def _place(phrase: str, setting: Setting) -> Place | None:
         if found:
             topic = found.groupdict().get("topic") or setting.me
             return _named(topic, found["field"])
-    splits = [
-        _named(phrase[found.end() :], phrase[: found.start()]) for found in _OF.finditer(phrase)
-    ]
-    places = [place for place in splits if place is not None]
-    known = [place for place in places if key(place.topic) in setting.titles]
-    return next(iter([*known, *places]), None)
+    places = []
+    for found in _OF.finditer(phrase):
+        place = _named(phrase[found.end() :], phrase[: found.start()])
+        if place is not None:
+            places.append(place)
+    return min(places, key=lambda place: _strangeness(place.topic, setting), default=None)
+
+
+def _strangeness(topic: str, setting: Setting) -> int:
+    """0: the topic is known; 1: it begins like a name; 2: neither. `the day of return for Bern`."""
+    return 0 if key(topic) in setting.titles else 2 if topic[0].islower() else 1
 
 
 def _named(topic: str, field: str) -> Place | None:
@@ -89,7 +98,7 @@ def _named(topic: str, field: str) -> Place | None:
         and len(topic.split()) <= 6
         and len(field.split()) <= 5
         and key(topic).split()[0] not in _PRONOUNS
-        and not _LISTED.search(topic)
+        and not _NO_NAME.search(f"{topic} {field}")
         and key(field).split()[0] not in _NO_FIELD | _PRONOUNS
     )
     return Place(topic, field) if fits else None
@@ -115,7 +124,7 @@ _COMMAND = _re(
     r"|(?:everything|anything|all|what)(?: that)? (?:was|has been|were|you)\b"
     r"|(?:previous|prior|above|earlier) (?:messages?|statements?|facts?|text))"
     r"|\bsystem prompt\b|^\s*\W{0,4}system\W{0,4}:|<\|?/?(?:system|im_start|im_end|inst)\b"
-    r"|\byou are now\b|\byou must (?:now )?(?:store|remember|update|set|delete|say|answer)\b"
+    r"|(?:^|[.!?:\"“])\s*you are now (?:an?|in|the)\b|\byou must (?:now )?(?:store|remember|update|set|delete|say|answer)\b"
 )
 _COMMAND_QUOTED = _re(
     r"\b(?:ignore|disregard|forget|override|remember|store|update|set|delete|replace|overwrite)\b"
@@ -173,6 +182,7 @@ _VERBS: Final = _re(
     r"| (?:goes|went|switches|moves|changes|shifts)(?: back)?" + _OLD + r" to "
     rf"| (?:falls on|comes to|stands at|stays at|stays|remains|equals|reads|will be|(?:is|are)(?: now| still| currently)?)(?: (?:at|on|by){_NEXT})? "
 )  # fmt: skip
+_ORDER = _re(rf"^(?:please )?(?:set|change|update|move|switch|shift|raise|lower|reschedule|postpone) (?P<place>.+?){_OLD} to (?P<value>.+)$")  # fmt: skip
 _WAS = _re(r" (?:was|were|is|are|should (?:be|have been)|has (?:always )?been)(?: always| really| in fact)? ")  # fmt: skip
 _SINCE = _re(rf" (?:has|have) been (?P<value>.{{1,80}}?) since (?P<day>{DAY}\b.*)")
 _INSTEAD = _re(r"(?:no longer|not|n['’]t) (?P<old>[^,;–—]{1,60}?)(?: any ?more)?(?:,? but|[,;–—] ?(?:it(?:['’]s| is)|but|now))(?: now)? ")  # fmt: skip
@@ -186,6 +196,23 @@ _NO_VALUE = _re(
     r"(?:that|to|why|because|when|how|if|like|as|so|very|too|really|quite|pretty|just|a lot|great"
     r"|good|bad|nice|amazing|awesome|lovely|fine|being|getting|what)\b|\w+ing\b(?! at)"
 )
+
+
+_ASIDE = _re(
+    r", (?P<aside>(?:because|as (?!of\b)|since|and (?:I|that|this|it|we)\b|it was|in case|after|which|so|although"
+    r"|though|while|I|we|this|that|rest assured)\b.*)$"
+)
+
+
+def aside(sentence: str) -> tuple[str, str]:
+    """A sentence and the remark at its end, such as `because of the strike`, or ''.
+
+    A remark that casts doubt on the sentence stays with it.
+    """
+    found = _ASIDE.search(sentence)
+    if not found or any(cue.search(found["aside"]) for cue in (_UNREAL, _PAST, _DENIED)):
+        return sentence, ""
+    return sentence[: found.start()], found["aside"]
 
 
 def read_sentence(sentence: str, setting: Setting) -> list[Statement]:
@@ -215,6 +242,9 @@ def _told(sentence: str, setting: Setting) -> Fact | None:
         since = instant_in(found["day"], setting.at, "back")
         if since:
             return _fact(sentence[: found.start()], found["value"], setting, valid_from=since)
+    order = _ORDER.match(sentence)
+    if order:
+        return _fact(order["place"], order["value"], setting, until=until)
     return _at_verb(_VERBS, sentence, setting, until=until)
 
 
@@ -300,7 +330,7 @@ def _bare(sentence: str) -> str:
 _GONE = _re(
     r"^(?P<place>.+?) (?:no longer (?:applies|apply|holds|exists?|stands|counts)"
     r"|(?:does not|doesn['’]t) (?:apply|hold|exist) any ?more|(?:is|are) no longer (?P<old>.+)"
-    r"|(?:has been|have been|is|are|was|were) (?:now )?(?:withdrawn|cancell?ed|dropped|removed|deleted|revoked|void|scrapped))\b"
+    r"|(?:has been|have been|is|are|was|were) (?:now )?(?:withdrawn|cancell?ed|dropped|removed|deleted|revoked|void|scrapped|called off|off the table))\b"
     r"(?P<rest>.*)$"
 )
 _NONE_LEFT: Final = (

@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steeltrap.reference_system.interpret.base import Known, Sketch, Speech
-from steeltrap.reference_system.interpret.dates import instant_in
+from steeltrap.reference_system.interpret.dates import DAY, instant_in
 from steeltrap.reference_system.interpret.phrases import (
     QUOTED,
     Setting,
+    aside,
     commands,
     importance,
     read_sentence,
 )
 from steeltrap.reference_system.state import key
-from steeltrap.reference_system.statements import Fact, Mode, Place, Question, Statement
+from steeltrap.reference_system.statements import Fact, Place, Question, Statement
 
 __all__ = ["WordsInterpreter"]
 
@@ -38,7 +39,12 @@ NEAR: Final = 0.6
 LONGEST: Final = 300
 """Characters of a sentence that rules are tried on; a longer one is a note."""
 
-_LINE = re.compile(r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): +(?=\S)")
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_LINE = re.compile(r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+(?=\S)")
 _NO_SPEAKER: Final = frozenset(
     "answer attention btw correction example fact fwd fyi hint important info link news note notes"
     " ps question quote gossip hearsay re reminder rumor rumour source subject summary tip title todo update url warning"
@@ -84,11 +90,14 @@ class WordsInterpreter:
         found: list[Statement] = []
         left, tag = [], ""
         for sentence in _sentences(speech.text):
-            said = read_sentence(sentence, setting) if len(sentence) <= LONGEST else []
+            main, remark = aside(sentence)
+            said = read_sentence(main, setting) if len(sentence) <= LONGEST else []
             found += said
-            if not said and importance(sentence):
+            if said:
+                left += [remark] if remark else []
+            elif importance(sentence):
                 tag = importance(sentence)
-            elif not said:
+            else:
                 left.append(sentence)
         if not found:
             return [], speech.text
@@ -114,19 +123,19 @@ class WordsInterpreter:
         """What a question asks for: the known names in it, and cues for the past and for ties."""
         shown = known(text, SHOWN)
         places = _places(text, shown)
-        titles = tuple(Place(title, "") for title in _named([s.title for s in shown], text))
-        if _TIES.search(text) and (places or titles):
-            return Question(text, places or titles, "structural")
+        titles = _named([sketch.title for sketch in shown], text)
+        whole = tuple(Place(title, "") for title in titles)
+        if whole and _ties(text, titles):
+            return Question(text, places or whole, "structural")
         if _WHOLE.search(text) and not places:
-            places = titles
-        mode: Mode = "topic"
-        if _FORMER.search(text) or (places and _WAS.search(text)):
-            mode = "temporal"
-        then = instant_in(text, at, "back", end=True) if mode == "temporal" else None
+            places = whole
+        if not (_FORMER.search(text) or _AS_OF.search(text) or (places and _WAS.search(text))):
+            return Question(text, places)
+        then = instant_in(text, at, "back", end=True)
         then = min(then, at) if then else None  # a day that is not over ends now
-        if then and _KNEW.search(text):
-            return Question(text, places, mode, None, then)
-        return Question(text, places, mode, then)
+        if _KNEW.search(text):
+            return Question(text, places, "temporal", recorded_by=then)
+        return Question(text, places, "temporal", then)
 
 
 # ---------------------------------------------------------------- utterances
@@ -171,26 +180,37 @@ def _tagged(statement: Statement, tag: str) -> Statement:
 
 # ---------------------------------------------------------------- questions
 
-_FORMER = re.compile(
-    r"\bpreviously\b|\bformer(?:ly)?\b|\bused to be\b|\bas of\b|\bin the past\b|\boriginally\b"
+_FORMER = _re(
+    r"\bpreviously\b|\bused to be\b|\bin the past\b|\boriginally\b"
     r"|\bbefore (?:the|its|that|it was|it became) (?:last |latest )?(?:change|update|move|correction)"
-    r"|\b(?:history|earlier (?:value|version)s?|previous(?: value)?) of\b|\bover time\b",
-    re.IGNORECASE,
+    r"|\b(?:history|(?:earlier|previous|former) values?|earlier versions?) of\b"
 )
 """Asks for the past, whatever it is asked of."""
-_WAS = re.compile(r"\b(?:was|were|had|before|earlier|previous|did)\b", re.IGNORECASE)
+_AS_OF = _re(rf"\bas of {DAY}\b")
+_WAS = _re(r"\b(?:was|were|had|did|before|earlier|previous|former|formerly|over time)\b")
 """Asks for the past of a field that is named; a past tense alone says little."""
-_KNEW = re.compile(r"\b(?:did you|you) (?:know|think|believe|assume)\b|\bon record\b", re.I)
-_TIES = re.compile(
-    r"\bdepend(?:s|ent|ing|encies)?\b|\bfollows? from\b|\b(?:affect|influence)(?:s|ed)?\b"
-    r"|\b(?:related|connected|linked|tied) to\b|\bderived\b",
-    re.IGNORECASE,
+_KNEW = _re(r"\b(?:did you|you) (?:know|think|believe|assume)\b|\bon record\b")
+_DEPENDENTS = _re(
+    r"\bdepend(?:s|ent|ing|encies)?\b|\bfollows? from\b|\bderived from\b"
+    r"|\b(?:what|which|who)\b.{0,30}\b(?:is|are|would be|else) affected\b"
 )
-_WHOLE = re.compile(
-    r"\b(?:tell me|know|say|remember|everything|all|news|summary)\b.{0,30}\b(?:about|of|on)\b"
-    r"|\bsummari[sz]e\b|\bwhat(?:['’]s| is) (?:new|known)\b",
-    re.IGNORECASE,
+_RELATED = _re(r"\b(?:related|connected|linked|tied) to\b")
+_WHOLE = _re(
+    r"\btell me (?:everything |all |more )?about\b|^summari[sz]e\b"
+    r"|\b(?:do you|should i|should we|do we) (?:know|remember) (?:about|of)\b"
+    r"|^what(?:['’]s| is) (?:new|known) (?:about|of|on|with)\b"
 )
+
+
+def _ties(text: str, titles: Sequence[str]) -> bool:
+    """Whether a question asks what is tied to something, not about ties in general."""
+    if _DEPENDENTS.search(text):
+        return True
+    for found in _RELATED.finditer(text):
+        beside = (text[max(0, found.start() - 40) : found.start()], text[found.end() :])
+        if _named(titles, beside[1][:40]) or (beside[1].strip(" ?") == "" and _named(titles, beside[0])):  # fmt: skip
+            return True
+    return False
 
 
 def _places(text: str, shown: Sequence[Sketch]) -> tuple[Place, ...]:
