@@ -92,6 +92,8 @@ def _named(topic: str, field: str) -> Place | None:
     """The place of these names, if they can be names."""
     topic = re.sub(r"^(?:the|our) ", "", topic.strip(), flags=re.IGNORECASE)
     field = re.sub(r"^(?:current|new|latest) ", "", field.strip(), flags=re.IGNORECASE)
+    if field[1:2].islower():
+        field = field[0].lower() + field[1:]  # it began the sentence
     fits = (
         re.fullmatch(_TOPIC, topic, re.IGNORECASE)
         and re.fullmatch(_FIELD, field)
@@ -263,7 +265,8 @@ def _corrected(sentence: str, setting: Setting) -> Fact | None:
 def _reported(sentence: str, setting: Setting) -> Fact | None:
     for pattern in _REPORTS:
         found = pattern.match(sentence)
-        if found and not _UNREAL.search(sentence) and key(found[0]).split()[0] not in ("we", "you"):
+        doubted = _UNREAL.search(sentence) or _PAST.search(sentence)
+        if found and not doubted and key(found[0]).split()[0] not in ("we", "you"):
             who = found.groupdict().get("who", "")
             return _told(found["said"], setting._replace(said_by=_source(who, setting)))
     return None
@@ -275,7 +278,8 @@ def _source(who: str, setting: Setting) -> str:
         return setting.said_by
     if _COLLEAGUE.search(who):
         return "colleague"
-    return who if who[:1].isupper() and key(who).split()[0] not in _PRONOUNS else "hearsay"
+    name = who[:1].isupper() and key(who).split()[0] not in _PRONOUNS | {"a", "an", "the"}
+    return who if name else "hearsay"
 
 
 def _at_verb(

@@ -47,7 +47,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 _LINE = re.compile(r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+(?=\S)")
 _NO_SPEAKER: Final = frozenset(
     "answer attention btw correction example fact fwd fyi hint important info link news note notes"
-    " ps question quote gossip hearsay re reminder rumor rumour source subject summary tip title todo update url warning"
+    " ps question quote gossip hearsay re reminder rumor rumour source subject summary system tip tool title todo update url warning"
     " please remember".split()
 )
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\s*\n+\s*")
@@ -221,11 +221,9 @@ def _places(text: str, shown: Sequence[Sketch]) -> tuple[Place, ...]:
     titles = _named([sketch.title for sketch in shown], text)
     if re.search(r"\b(?:my|I|me)\b", text):
         titles += [s.title for s in shown if key(s.title) == "user" and s.title not in titles]
-    of = [
-        Place(sketch.title, field)
-        for sketch in shown
-        for field in _named([f for f in sketch.fields if not f.startswith("note ")], text)
-    ]
+    known = [Place(s.title, f) for s in shown for f in s.fields if not f.startswith("note ")]
+    fields = _named([place.field for place in known], text)
+    of = [place for place in known if place.field in fields]
     if titles:
         return tuple(place for place in of if place.topic in titles)
     return tuple(of) if len(of) == 1 else ()
