@@ -60,6 +60,12 @@ _SAID: Final = {
     "list": "a list",
     "thing": "a thing",
 }
+_INSTEAD: Final[dict[str, str]] = {
+    "flag": "Write {0} or NOT {0}",
+    "list": "Write 'a' IN {0}",
+    "thing": "Write EXISTS {0}",
+}
+"""What is written of kinds that cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +164,10 @@ class _Compiler:
     def flag(self, node: Expr, keyword: str) -> Callable[[Any], bool]:
         """An expression that has to be a condition."""
         kind, read = self.expression(node)
-        if kind == "thing":
-            raise self.wrong(
-                node, f"{node} is a thing, {keyword} wants a condition", f"Write EXISTS {node}"
-            )
         if kind != "flag":
+            wrong = f"{node} is {_SAID[kind]}, {keyword} wants a condition"
             raise self.wrong(
-                node,
-                f"{node} is {_SAID[kind]}, {keyword} wants a condition",
-                "Compare it: < <= = != >= > IN",
+                node, wrong, _INSTEAD.get(kind, "Compare it: < <= = != >= > IN").format(node)
             )
         return read
 
@@ -256,16 +257,9 @@ class _Compiler:
         return _compared(test, left, right)
 
     def _comparable(self, node: Expr, kind: Kind) -> None:
-        if kind == "flag":
-            raise self.wrong(node, f"{node} is a condition and cannot be compared", f"Write {node} or NOT {node}")  # fmt: skip
-        if kind == "thing":
-            raise self.wrong(
-                node, f"{node} is a thing and cannot be compared", f"Write EXISTS {node}"
-            )
-        if kind == "list":
-            raise self.wrong(
-                node, f"{node} is a list and cannot be compared", f"Write 'a' IN {node}"
-            )
+        if kind in _INSTEAD:
+            wrong = f"{node} is {_SAID[kind]} and cannot be compared"
+            raise self.wrong(node, wrong, _INSTEAD[kind].format(node))
 
     def _one_of(self, side: Expr, others: tuple[Expr, ...]) -> None:
         """A name that takes a few values only is compared with one of these."""

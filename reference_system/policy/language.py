@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, cast
 
-from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token, UnexpectedInput, UnexpectedToken
+from lark.exceptions import VisitError
 from lark.visitors import Transformer_NonRecursive, v_args
 
 __all__ = [
@@ -53,7 +55,9 @@ __all__ = [
 
 _KEYWORDS: Final = "rank set policy on when do with and or not in exists".split()
 _LABEL = re.compile(r"[^\W\d][\w-]*")
-_DAYS: Final = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "week": 7.0}
+_WIDTH: Final = 160
+"""Characters of a line that a message shows."""
+_SECONDS: Final = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 
 class PolicyError(ValueError):
@@ -80,9 +84,11 @@ class Source:
             allowed: what could stand there, in a line.
         """
         begin = self.text.rfind("\n", 0, at) + 1
-        line = self.text[begin:].partition("\n")[0].replace("\t", " ").rstrip()
+        line = self.text[begin:].partition("\n")[0].replace("\t", " ")
+        cut = max(at - begin - _WIDTH // 2, 0) if len(line) > _WIDTH else 0
         place = f"{self.name}, line {self.line(at)}, column {at - begin + 1}"
-        lines = [f"{place}: {wrong}", f"    {line}", f"    {' ' * (at - begin)}^", allowed]
+        excerpt = line[cut : cut + _WIDTH].rstrip()
+        lines = [f"{place}: {wrong}", f"    {excerpt}", f"    {' ' * (at - begin - cut)}^", allowed]
         return PolicyError("\n".join(lines).rstrip())
 
 
@@ -102,7 +108,8 @@ def shown(value: float | str) -> str:
     """A number or text as it is written in a policy."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+    whole = abs(value) < 1e15 and float(value).is_integer()
+    return str(int(value)) if whole else repr(float(value))
 
 
 # ---------------------------------------------------------------- syntax
@@ -130,7 +137,7 @@ class Number(_Part):
     @property
     def value(self) -> float:
         """The number; of a duration, its days."""
-        return self.amount * _DAYS[self.unit] if self.unit else self.amount
+        return self.amount * _SECONDS[self.unit] / 86_400 if self.unit else self.amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +275,6 @@ def _level(node: Expr) -> int:
     match node:
         case Arithmetic(op=op):
             return 4 if op in "+-" else 5
-        case Number(amount=amount) if amount < 0:
-            return 6
         case _:
             return _LEVELS.get(type(node), 7)
 
@@ -281,7 +286,12 @@ _LEVELS: Final[Mapping[type, int]] = {Or: 0, And: 1, Not: 2, Compare: 3, Minus: 
 class Names(_Node):
     """Names in braces, the value of an option."""
 
-    value: tuple[str, ...]
+    names: tuple[Name, ...]
+
+    @property
+    def value(self) -> tuple[str, ...]:
+        """The names alone."""
+        return tuple(name.path for name in self.names)
 
     def __str__(self) -> str:
         return "{" + ", ".join(self.value) + "}"
@@ -397,7 +407,10 @@ def read(source: Source) -> list[Statement]:
         tree = _parser().parse(source.text)
     except UnexpectedInput as error:
         raise _unexpected(source, error) from None
-    statements: list[Statement] = _Syntax(source).transform(tree)
+    try:
+        statements: list[Statement] = _Syntax(source).transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
     return statements
 
 
@@ -447,7 +460,7 @@ class _Syntax(Transformer_NonRecursive[Token, Any]):
         return Option(str(key), value, at=_at(key))
 
     def names(self, *names: Token) -> Names:
-        return Names(tuple(map(str, names)), at=_at(names[0]))
+        return Names(tuple(map(self.name, names)), at=_at(names[0]))
 
     def disjunction(self, *parts: Expr) -> Or:
         return Or(parts, at=parts[0].at)
@@ -481,7 +494,10 @@ class _Syntax(Transformer_NonRecursive[Token, Any]):
 
     def number(self, token: Token) -> Number:
         amount, unit = _NUMBER_UNIT.fullmatch(token).groups()  # type: ignore[union-attr]
-        return Number(float(amount), unit.casefold(), at=_at(token))
+        number = Number(float(amount), unit.casefold(), at=_at(token))
+        if math.isinf(number.value):
+            raise self._source.error(number.at, "this number is too large to reckon with")
+        return number
 
     def text(self, token: Token) -> Text:
         return Text(token[1:-1].replace("''", "'"), at=_at(token))
@@ -521,6 +537,15 @@ _SAID: Final = {
     "MORETHAN": "'>'",
 }
 """Terminals of the grammar in words; keywords speak for themselves."""
+_AFTER: Final = {
+    "policy": "the name of a policy",
+    "on": "the name of an event",
+    "do": "the name of an action",
+    "with": "the name of an option",
+    "set": "the name of a setting",
+    "rank": "the name of a source",
+}
+"""What the name is that stands after a keyword."""
 _HINTS: Final = {
     '"': "a text stands in single quotes",
     "'": "the text that begins here has no closing quote in its line",
@@ -531,32 +556,44 @@ _HINTS: Final = {
     "!": "write NOT, or != between two values",
     ";": "statements are separated by white space alone",
     "[": "a list stands in round brackets",
+    "NOT": "write NOT a IN b",
 }
+_SEPARATED = re.compile(r"\d{1,3}([,_]\d{3})+")
+_WORD = re.compile(r"\w+")
 
 
 def _unexpected(source: Source, error: UnexpectedInput) -> PolicyError:
     """An error in form, with what could stand at its place."""
-    at, found, expected = len(source.text.rstrip()), "the text ends here", set[str]()
-    if isinstance(error, UnexpectedToken):
-        expected = error.accepts or set(error.expected)
-        if error.token.type != "$END":
-            at, found = _at(error.token), f"{str(error.token)!r} cannot stand here"
-    elif isinstance(error, UnexpectedCharacters):
-        at, expected = error.pos_in_stream, set(error.allowed or ())
-        found = f"{source.text[at]!r} cannot stand here"
-    words = sorted({_SAID.get(name, name.lstrip("_")) for name in expected - {"$END"}}, key=_order)
-    hint = _hint(source.text, at, words)
-    return source.error(at, found + hint, f"What can stand here: {listing(words)}")
+    text = source.text
+    if not isinstance(error, UnexpectedToken):
+        at = error.pos_in_stream or 0
+        found = text[at]
+    elif error.token.type == "$END":
+        at, found = len(text.rstrip()), ""
+    else:
+        at, found = _at(error.token), str(error.token)
+    before = _parser().parse_interactive(text[:at])
+    before.exhaust_lexer()
+    expected = before.accepts()  # type: ignore[no-untyped-call]
+    keyword = re.search(r"(\w+)\s*$", text[:at])
+    name = _AFTER.get(keyword[1].casefold(), "a name") if keyword else "a name"
+    words = {_SAID.get(terminal, terminal.lstrip("_")) for terminal in expected - {"$END"}}
+    allowed = sorted(name if word == "a name" else word for word in words)
+    wrong = f"{found!r} cannot stand here{_hint(text, at, found, allowed)}"
+    return source.error(
+        at, wrong if found else "the text ends here", f"What can stand here: {listing(allowed)}"
+    )
 
 
-def _hint(text: str, at: int, words: Sequence[str]) -> str:
-    for wrong in (text[max(at - 1, 0) : at + 1], text[at : at + 1]):
+def _hint(text: str, at: int, found: str, allowed: Sequence[str]) -> str:
+    """What may have been meant."""
+    for wrong in (text[max(at - 1, 0) : at + 1], found.upper()):
         if wrong in _HINTS:
             return f"; {_HINTS[wrong]}"
-    word = re.match(r"\w*", text[at:])[0]  # type: ignore[index]
-    keywords = [word for word in words if word.isupper()]
-    return meant(word, keywords) if word else ""
-
-
-def _order(word: str) -> tuple[bool, str]:
-    return not word.isupper(), word
+    if any(run.start() <= at < run.end() for run in _SEPARATED.finditer(text)):
+        return "; a number is written without separators"
+    if not _WORD.fullmatch(found) or found.casefold() in _KEYWORDS:
+        return ""
+    if re.search(r"\d\s+$", text[:at]):
+        return f"; a duration is in {listing(f'{unit}s' for unit in _SECONDS)}"
+    return meant(found, [word for word in allowed if word.isupper()])

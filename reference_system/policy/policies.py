@@ -197,9 +197,9 @@ class PolicySet:
         try:
             return self.settings[name]
         except KeyError:
-            known = listing(self.settings)
             raise PolicyError(
-                f"{name} is not set{meant(name, self.settings)}; add SET {name} = …\nSettings: {known}"
+                f"{name} is not set{meant(name, self.settings)}\n"
+                f"Add SET {name} = …, beside the settings {listing(self.settings)}"
             ) from None
 
     def authority(self, source: str) -> int:
@@ -260,15 +260,9 @@ def _setting(statement: SetStatement) -> float | str:
                 f"{name} is a name of the scene, in {event}",
                 "Give the setting another name",
             )
-    _finite(value, source)
     if name in SETTINGS and (isinstance(value, Text) or value.value <= 0):
         raise source.error(value.at, f"{name} is a number above 0: {SETTINGS[name]}")
     return value.value
-
-
-def _finite(value: object, source: Source) -> None:
-    if isinstance(value, Number) and abs(value.value) == float("inf"):
-        raise source.error(value.at, "this number is too large to reckon with")
 
 
 def _compile(
@@ -335,7 +329,6 @@ def _options(
             )
         if key in options:
             raise source.error(option.at, f"{key} is given twice")
-        _finite(value, source)
         _fits(option, takes[key], source)
         options[key] = value.value
     return options
@@ -349,11 +342,11 @@ def _fits(option: Option, taken: Taken, source: Source) -> None:
         case "text", Text():
             return
         case "names", Names():
-            for name in value.value:
-                if name not in taken.names:
+            for name in value.names:
+                if name.path not in taken.names:
                     raise source.error(
-                        value.at,
-                        f"{key} knows no {name}{meant(name, taken.names)}",
+                        name.at,
+                        f"{key} knows no {name}{meant(name.path, taken.names)}",
                         f"Names: {listing(taken.names)}",
                     )
         case _:

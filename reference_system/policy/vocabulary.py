@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["EVENTS", "SETTINGS", "Act", "Event", "Kind", "Named", "Taken"]
+__all__ = ["EVENTS", "SETTINGS", "Act", "Event", "Kind", "Named", "Taken", "reference"]
 
 Kind = Literal["number", "text", "flag", "list", "thing"]
 """list: of texts. thing: something that is there or not, asked for with EXISTS."""
@@ -302,3 +302,57 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Settings that operators read themselves, all numbers above 0; policies may set others."""
+
+
+# ---------------------------------------------------------------- the vocabulary in Markdown
+
+
+def reference() -> str:
+    """Tables of all names, actions and settings, for the documentation.
+
+    The parts that fields and topics have in every event are given once.
+    """
+    blocks = ["**In every event**", _names(_EVERYWHERE)]
+    blocks += ["**Parts of a field**", _names(_FIELD), "**Parts of a topic**", _names(_TOPIC)]
+    for name, event in EVENTS.items():
+        heading = f"**`{name}`** ({event.operator}): {event.meaning}"
+        blocks += [heading, _names(_own(event)), _actions(event)]
+    blocks += [
+        "**Settings that operators read**",
+        _table(("setting", "meaning"), *((f"`{name}`", of) for name, of in SETTINGS.items())),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _own(event: Event) -> dict[str, Named]:
+    """The names of an event that are not in the tables of every event, of fields and of topics."""
+    shared = set(_EVERYWHERE)
+    for thing in event.names:
+        for kind in (_FIELD, _TOPIC):
+            parts = {f"{thing}.{part}": of for part, of in kind.items()}
+            if parts.items() <= event.names.items():
+                shared |= parts.keys()
+    return {name: of for name, of in event.names.items() if name not in shared}
+
+
+def _names(names: Mapping[str, Named]) -> str:
+    rows = ((f"`{name}`", of.kind, _meaning(of)) for name, of in names.items())
+    return _table(("name", "kind", "meaning"), *rows)
+
+
+def _meaning(of: Named) -> str:
+    return f"{of.meaning}: {', '.join(of.values)}" if of.values else of.meaning
+
+
+def _actions(event: Event) -> str:
+    rows = []
+    for name, act in event.actions.items():
+        written = f"{name}({', '.join(act.arguments)})" if act.arguments else name
+        options = [f"{key}: {taken.meaning}" for key, taken in act.options.items()]
+        rows.append((f"`{written}`", act.meaning, "; ".join(options)))
+    return _table(("action", "meaning", "options"), *rows)
+
+
+def _table(*rows: tuple[str, ...]) -> str:
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, "|" + "---|" * len(rows[0]), *body])
