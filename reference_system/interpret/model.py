@@ -8,6 +8,7 @@ part after it is a `string.Template`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -262,15 +263,16 @@ class ModelInterpreter:
         ask = self._ask_openai if self._dialect == "openai" else self._ask_anthropic
         try:
             return ask(prompt)
-        except (Error, ValueError) as error:  # ValueError: the body of a reply is no JSON
+        except (Error, json.JSONDecodeError) as error:
             raise self._fault(error) from None  # the client's own error may repeat the key
 
     def _fault(self, error: Exception) -> ModelFault:
         status = getattr(error, "status_code", None)
         why = f"HTTP {status}: {error}" if status else f"{error} ({type(error).__name__})"
-        key = getattr(self._client, "api_key", None)
-        if isinstance(key, str) and key:
-            why = why.replace(key, "…")
+        for name in ("api_key", "auth_token"):
+            secret = getattr(self._client, name, None)
+            if isinstance(secret, str) and secret:
+                why = why.replace(secret, "…")
         where = getattr(self._client, "base_url", "")
         asked = f"{self._model} at {where} could not be asked: {why}"
         return ModelFault(" ".join([f"{asked}.", *_HINTS.get(status, ()), _KEPT]), status)
