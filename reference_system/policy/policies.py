@@ -253,15 +253,18 @@ def _ranks(statements: Iterable[Statement]) -> Mapping[str, int]:
 
 def _setting(statement: SetStatement) -> float | str:
     name, value, source = statement.name, statement.value, statement.source
-    for event, known in EVENTS.items():
-        if name in known.names:
+    for event, of in EVENTS.items():
+        if name in of.names:
             raise source.error(
                 statement.at,
                 f"{name} is a name of the scene, in {event}",
                 "Give the setting another name",
             )
-    if name in SETTINGS and (isinstance(value, Text) or value.value <= 0):
-        raise source.error(value.at, f"{name} is a number above 0: {SETTINGS[name]}")
+    if name in SETTINGS:
+        known = SETTINGS[name]
+        if isinstance(value, Text) or value.value < 0 or (known.above_zero and value.value == 0):
+            wanted = "a number above 0" if known.above_zero else "a number and not below 0"
+            raise source.error(value.at, f"{name} is {wanted}: {known.meaning}")
     return value.value
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["EVENTS", "SETTINGS", "Act", "Event", "Kind", "Named", "Taken", "reference"]
+__all__ = ["EVENTS", "SETTINGS", "Act", "Event", "Kind", "Named", "Setting", "Taken", "reference"]
 
 Kind = Literal["number", "text", "flag", "list", "thing"]
 """list: of texts. thing: something that is there or not, asked for with EXISTS."""
@@ -36,6 +36,14 @@ class Taken(msgspec.Struct, frozen=True):
     meaning: str
     names: tuple[str, ...] = ()
     """names: those that may stand in the braces."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A setting that operators read themselves; it is a number and not below 0."""
+
+    meaning: str
+    above_zero: bool = False
+    """0 is refused too."""
 
 
 class Act(msgspec.Struct, frozen=True):
@@ -258,7 +266,10 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
             "one field is looked at; fields come in order of salience, the least first",
             {
                 "protect": Act("it stays as it is, whatever other policies say", ("field",)),
-                "compress": Act("its value is served without its detail", ("field",)),
+                "compress": Act(
+                    "of its history the latest values are shown, the others when asked for",
+                    ("field",),
+                ),
                 "hide": Act("it is active no longer, and found when it is asked for", ("field",)),
             },
             _thing("field", "the field", _FIELD),
@@ -295,13 +306,20 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
     }
 )
 
-SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {
-        "half_life_days": "days in which the salience of what is not accessed falls to a half",
-        "bound": "active tokens that a tenant may have (beta)",
+        "half_life_days": Setting(
+            "days in which the salience of what is not accessed falls to a half", above_zero=True
+        ),
+        "bound": Setting(
+            "active tokens that a tenant may have (beta); if not set, any number", above_zero=True
+        ),
+        "summary_at": Setting("forget looks at fields below this salience"),
+        "remove_at": Setting("forget looks at fields below this salience"),
+        "archive_at": Setting("forget looks at topics below this salience"),
     }
 )
-"""Settings that operators read themselves, all numbers above 0; policies may set others."""
+"""Policies may set and use others."""
 
 
 # ---------------------------------------------------------------- the vocabulary in Markdown
@@ -319,7 +337,9 @@ def reference() -> str:
         blocks += [heading, _names(_own(event)), _actions(event)]
     blocks += [
         "**Settings that operators read**",
-        _table(("setting", "meaning"), *((f"`{name}`", of) for name, of in SETTINGS.items())),
+        _table(
+            ("setting", "meaning"), *((f"`{name}`", of.meaning) for name, of in SETTINGS.items())
+        ),
     ]
     return "\n\n".join(blocks) + "\n"
 
