@@ -1,0 +1,203 @@
+"""The adapter: every capability of the reference system."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
+from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
+from steeltrap.harness.tokens import count
+from steeltrap.reference_system.interpret import (
+    InterpretationError,
+    Interpreter,
+    ModelInterpreter,
+    Speech,
+    WordsInterpreter,
+)
+from steeltrap.reference_system.memory import Memory, Served
+from steeltrap.reference_system.policy import PolicySet, default_policies
+from steeltrap.reference_system.transition import PolicyBreach
+
+if TYPE_CHECKING:
+    from steeltrap.reference_system.stores import Kind
+
+__all__ = ["Gem"]
+
+FILE = "gem.db"
+EPOCH = "1970-01-01T00:00"
+
+
+class Gem:
+    """Governed Evolving Memory; what is said and asked goes through an interpreter.
+
+    Whatever is revised in the background is revised by `settle`; duplicates are searched for
+    and forgetting runs in `maintain`.
+
+    Args:
+        store: `native` (SQLite), `ladybug` or `kuzu` (property graphs; one of them in a process),
+            or `plain` (in memory).
+        interpreter: `words` (embedding and rules), or `openai` or `anthropic` (a model).
+        model: name of the model.
+        base_url: where the model is; None: its maker's address.
+        embedder: makes the vectors of topics and notes; by default `WordLlamaEmbedder`.
+        policies: a file that replaces the default policies.
+        salience: `tenant`: reading moves the reader's own ranking alone. `shared`: also that of
+            other tenants with a topic of the same name, which leaks what was read.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Kind = "native",
+        interpreter: Literal["words", "openai", "anthropic"] = "words",
+        model: str = "",
+        base_url: str | None = None,
+        embedder: Embedder | None = None,
+        policies: str | None = None,
+        salience: Literal["tenant", "shared"] = "tenant",
+    ) -> None:
+        self._kind: Kind = store
+        self.embedder = embedder or WordLlamaEmbedder()
+        self._interpreter = self._made(interpreter, model, base_url)
+        self._policies = default_policies()
+        if policies is not None:
+            self._policies = PolicySet.parse(Path(policies).read_text("utf-8"), policies)
+        self._shared = salience == "shared"
+        self._memory: Memory | None = None
+        self._tenants: dict[str, None] = {}
+        self._now = EPOCH
+
+    def _made(self, kind: str, model: str, base_url: str | None) -> Interpreter:
+        if kind == "words":
+            return WordsInterpreter(self.embedder.embed)
+        if not model:
+            raise ValueError(
+                f"gem: interpreter={kind} needs the name of a model: +system.model=NAME"
+            )
+        make = {"openai": ModelInterpreter.openai, "anthropic": ModelInterpreter.anthropic}[kind]
+        return make(model, base_url=base_url)
+
+    def open(self, folder: Path) -> None:
+        """Begin an empty memory in `folder`."""
+        for left in folder.glob(f"{FILE}*"):
+            left.unlink()
+        self._memory = Memory.open(
+            folder / FILE, self._kind, policies=self._policies, embed=self.embedder.embed,
+            count=count, interpreter=self._interpreter, shared_salience=self._shared,
+        )  # fmt: skip
+        self._tenants, self._now = {}, EPOCH
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._memory is not None:
+            self._memory.close()
+        self._memory = None
+
+    # ------------------------------------------------------------ operators
+
+    def ingest(self, turn: Utterance) -> None:
+        """Interpret and ingest one turn."""
+        self._passed(turn.at, turn.tenant)
+        try:
+            self.take_in(turn)
+        except (InterpretationError, PolicyBreach) as fault:
+            raise MemoryFault(str(fault)) from fault
+
+    def take_in(self, turn: Utterance) -> None:
+        """What one turn does to the memory."""
+        self.memory.hear(Speech(turn.id, turn.at, turn.tenant, turn.role, "", turn.text))
+
+    def settle(self) -> None:
+        """Revise what the latest turns have changed."""
+        for tenant in self._tenants:
+            self.memory.revise(tenant, at=self._now)
+
+    def maintain(self, at: str) -> None:
+        """Look for what could be revised, and forget what has faded."""
+        self._passed(at)
+        for tenant in self._tenants:
+            self.memory.revise(tenant, at=at, search=True)
+            self.memory.forget(tenant, at=at)
+
+    def retrieve(self, query: Query) -> Sequence[Item]:
+        """What answers a question; it is reinforced."""
+        self._passed(query.at)
+        try:
+            return self.answer(query)
+        except (InterpretationError, PolicyBreach) as fault:
+            raise MemoryFault(str(fault)) from fault
+
+    def answer(self, query: Query) -> list[Item]:
+        """The items that answer a question."""
+        answer = self.memory.ask(query.tenant, query.text, at=query.at, limit=query.limit)
+        return [item(served) for served in answer.served]
+
+    # ------------------------------------------------------------ looking
+
+    def active(self, tenant: str) -> Sequence[Item]:
+        """The active content of a tenant."""
+        return [item(served) for served in self.memory.active(tenant, at=self._now)]
+
+    def history(self, subject: Subject) -> Sequence[Item]:
+        """Every value that a field had."""
+        return [item(s) for s in self.memory.history(subject.tenant, subject.topic, subject.field)]
+
+    def salience(self, subject: Subject) -> float | None:
+        """The stored salience, a logarithm."""
+        return self.memory.salience(subject.tenant, subject.topic, subject.field)
+
+    def recover(self, subject: Subject) -> Sequence[Item]:
+        """The present value, also where it is hidden or archived."""
+        found = self.memory.lookup(subject.tenant, subject.topic, subject.field)
+        return [item(found)] if found else []
+
+    def size_bytes(self) -> int:
+        """Bytes of the store."""
+        return self.memory.size_bytes()
+
+    # ------------------------------------------------------------ the whole
+
+    def erase(self, tenant: str, subject: Subject | None) -> None:
+        """Remove a field or a tenant for good; what is not there needs no removal."""
+        try:
+            if subject is None:
+                self.memory.erase(tenant)
+            else:
+                self.memory.erase(tenant, subject.topic, subject.field)
+        except KeyError:
+            return
+
+    def fork(self) -> Gem:
+        """A copy in memory."""
+        twin = copy.copy(self)
+        twin._memory = self.memory.fork()
+        twin._tenants = dict(self._tenants)
+        return twin
+
+    @property
+    def memory(self) -> Memory:
+        """The open memory."""
+        if self._memory is None:
+            raise MemoryFault("gem: not open; call open(folder) first, and nothing after close()")
+        return self._memory
+
+    def _passed(self, at: str, tenant: str | None = None) -> None:
+        self._now = max(self._now, at)
+        if tenant is not None:
+            self._tenants.setdefault(tenant)
+
+
+def item(served: Served) -> Item:
+    """A served value in the harness's terms."""
+    return Item(
+        text=served.text,
+        id=served.id,
+        sources=served.turns,
+        valid_from=served.valid_from,
+        valid_to=served.valid_to,
+        review=served.review,
+        score=served.salience,
+    )
