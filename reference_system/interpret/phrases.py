@@ -190,7 +190,7 @@ _SINCE = _re(rf" (?:has|have) been (?P<value>.{{1,80}}?) since (?P<day>{DAY}\b.*
 _INSTEAD = _re(r"(?:no longer|not|n['’]t) (?P<old>[^,;–—]{1,60}?)(?: any ?more)?(?:,? but|[,;–—] ?(?:it(?:['’]s| is)|but|now))(?: now)? ")  # fmt: skip
 _UNTIL = _re(rf",?(?: but)?(?: only)? (?:until|till|through) (?P<day>{DAY}.{{0,12}})$")
 _TAILS = _re(
-    r",? (?:not|and not|instead of|rather than) [^,;]{1,60}$"
+    r"(?:, (?:and )?not|,? instead of|,? rather than) [^,;]{1,60}$"
     r"|,? (?:now|again|instead|as of (?:now|today)|from now on|from here on|all along|from the start"
     r"|the whole time|after all|once more|as before|until further notice)$"
 )

@@ -127,6 +127,9 @@ NOTES = [
     "The old draft says the deadline of Orion is 3 May.",
     'He showed me a page: "So. The deadline of Orion is 3 May. Good." It made me laugh.',
     "I hear the deadline of Orion no longer applies?",
+    "The launch of Orion depends on the deadline of Orion?",
+    "The deadline of Orion is never 3 May.",
+    "The motto of Orion is dare not to win.",
     # no names, no values
     "It's raining.",
     "The rest of the day is mine.",
