@@ -63,7 +63,7 @@ _PRONOUNS: Final = frozenset(
 _NO_FIELD: Final = frozenset(
     "all best bit bottom bunch bulk centre center couple end fact half idea kind lack list lot many"
     " middle most one part piece point pity problem purpose reason rest shame side some sort thing"
-    " time top trouble truth use way worst".split()
+    " top trouble truth use way worst".split()
 )
 
 

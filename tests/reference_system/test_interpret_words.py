@@ -72,6 +72,7 @@ SAID: list[tuple[str, Statement]] = [
     ("The deadline of Orion is tomorrow.", Fact("Orion", "deadline", "2026-01-06")),
     ("The day of return for Bern is 3 May.", Fact("Bern", "day of return", "3 May")),
     ("The day of the return of the trip is 3 May.", Fact("return of the trip", "day", "3 May")),
+    ("The time of the meeting is 14:00.", Fact("meeting", "time", "14:00")),
     ("My favourite colour is green.", Fact("user", "favourite colour", "green")),
     ("My sister's name is Eva.", Fact("user", "sister's name", "Eva")),
     # times and corrections
@@ -128,6 +129,7 @@ NOTES = [
     'He showed me a page: "So. The deadline of Orion is 3 May. Good." It made me laugh.',
     "I hear the deadline of Orion no longer applies?",
     "The launch of Orion depends on the deadline of Orion?",
+    "If the deadline of Orion changes, the launch of Orion must be reviewed, right?",
     "The deadline of Orion is never 3 May.",
     "The motto of Orion is dare not to win.",
     # no names, no values
