@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Vectors", "grams"]
+if TYPE_CHECKING:
+    from Stemmer import Stemmer
+
+__all__ = ["Vectors", "Words", "fused", "grams"]
 
 Vector = NDArray[np.float32]
 
@@ -71,6 +78,99 @@ class Vectors:
         top = np.argpartition(-cosines, limit)[:limit] if few else np.arange(len(ids))
         order = sorted(top.tolist(), key=lambda row: (-float(cosines[row]), row))
         return [(ids[row], float(cosines[row])) for row in order]
+
+
+class Words:
+    """Texts by id, found by the words that they share with a question (BM25), one set a tenant.
+
+    Robertson, Zaragoza: "The probabilistic relevance framework: BM25 and beyond" (2009), with
+    k1 = 1.2 and b = 0.75 and English stems.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, dict[str, Counter[str]]] = {}
+        self._postings: dict[str, dict[str, dict[str, int]]] = {}
+        self._lengths: dict[str, int] = {}
+
+    def fork(self) -> Words:
+        """A copy."""
+        twin = Words()
+        twin._texts = {tenant: dict(texts) for tenant, texts in self._texts.items()}
+        twin._postings = {
+            tenant: {word: dict(found) for word, found in postings.items()}
+            for tenant, postings in self._postings.items()
+        }
+        twin._lengths = dict(self._lengths)
+        return twin
+
+    def put(self, tenant: str, name: str, text: str) -> None:
+        """Add or replace a text."""
+        self.drop(tenant, name)
+        counts = Counter(stems(text))
+        self._texts.setdefault(tenant, {})[name] = counts
+        self._lengths[tenant] = self._lengths.get(tenant, 0) + counts.total()
+        postings = self._postings.setdefault(tenant, {})
+        for word, count in counts.items():
+            postings.setdefault(word, {})[name] = count
+
+    def drop(self, tenant: str, name: str) -> None:
+        """Remove a text."""
+        counts = self._texts.get(tenant, {}).pop(name, None)
+        if counts is None:
+            return
+        self._lengths[tenant] -= counts.total()
+        postings = self._postings[tenant]
+        for word in counts:
+            del postings[word][name]
+            if not postings[word]:
+                del postings[word]
+        if not self._texts[tenant]:
+            del self._texts[tenant], self._postings[tenant], self._lengths[tenant]
+
+    def nearest(self, tenant: str, text: str, limit: int) -> list[str]:
+        """The ids that share most with a text, best first; equal ones in order of their names."""
+        texts = self._texts.get(tenant)
+        if not texts:
+            return []
+        mean = self._lengths[tenant] / len(texts) or 1.0
+        scores: dict[str, float] = {}
+        for word in dict.fromkeys(stems(text)):
+            found = self._postings[tenant].get(word, {})
+            idf = math.log(1 + (len(texts) - len(found) + 0.5) / (len(found) + 0.5))
+            for name, count in found.items():
+                norm = 1.2 * (0.25 + 0.75 * texts[name].total() / mean)
+                scores[name] = scores.get(name, 0.0) + idf * count * 2.2 / (count + norm)
+        return sorted(scores, key=lambda name: (-scores[name], name))[:limit]
+
+
+@cache
+def _stemmer() -> Stemmer:
+    from Stemmer import Stemmer
+
+    return Stemmer("english")
+
+
+def stems(text: str) -> list[str]:
+    """The words of a text, stemmed, without those that every text has."""
+    words = [word for word in re.findall(r"\w+", text.casefold()) if word not in _COMMON]
+    stemmed: list[str] = _stemmer().stemWords(words)
+    return stemmed
+
+
+_COMMON = frozenset(
+    "a an and are as at be been but by did do does for from had has have he her his how i if in is"
+    " it its me my of on or our she so that the their them they this to was we were what when"
+    " where which who will with would you your".split()
+)
+
+
+def fused(rankings: Iterable[Sequence[str]], limit: int) -> list[str]:
+    """Several rankings as one, by reciprocal ranks (Cormack, Clarke, Buettcher, SIGIR 2009)."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for place, name in enumerate(ranking, 1):
+            scores[name] = scores.get(name, 0.0) + 1 / (60 + place)
+    return sorted(scores, key=lambda name: (-scores[name], name))[:limit]
 
 
 def grams(text: str, longest: int = 8) -> Iterator[str]:

@@ -339,6 +339,13 @@ class Memory:
             holds = found is not None and found.holds(self._mirror.clocks.get(tenant, ""))
             return self._now(found) if found is not None and holds else None
 
+    def notes(self, tenant: str, text: str, *, limit: int = 50) -> list[Served]:
+        """Notes that speak of something, oldest first, whatever has become of them."""
+        with self._lock:
+            found = (self._mirror.fields[n] for n in self._router.notes(tenant, text, limit))
+            kept = sorted((f for f in found if f.value is not None), key=lambda f: f.cause)
+            return [self._now(field) for field in kept]
+
     def salience(self, tenant: str, topic: str, field: str) -> float | None:
         """The stored salience: a logarithm that no time and nobody else's reading changes."""
         with self._lock:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steeltrap.reference_system.index import Vectors, grams
-from steeltrap.reference_system.state import Delta, Mirror, Topic, key
+from steeltrap.reference_system.index import Vectors, Words, fused, grams
+from steeltrap.reference_system.state import Delta, Field, Mirror, Topic, key
 
 __all__ = ["Router"]
 
 TOPICS_NEAR = 5
 """Topics that are looked into where a text names none."""
+NOTES_DEEP = 100
+"""How deep the rankings of notes go that are fused."""
 SIMILAR = 0.9
 """Cosine from which two topics are put before the policies as possible duplicates."""
 
@@ -31,34 +33,45 @@ class Router:
         self._embed = embed
         self._topics = Vectors()
         self._notes = Vectors()
-        self._waiting: dict[str, None] = {
-            name: None for name, field in mirror.fields.items() if "note" in field.tags
-        }
+        self._words = Words()
+        self._waiting: dict[str, None] = {}
+        """Notes that are not embedded yet."""
+        self._borrowed = False
         for topic in mirror.topics.values():
             self._put(topic)
+        for field in mirror.fields.values():
+            self._put_note(field)
 
     def fork(self, mirror: Mirror) -> Router:
-        """A copy over another mirror."""
+        """A copy over another mirror; the indexes are shared until the copy has to change them."""
+        self._embed_waiting()
         twin = object.__new__(Router)
         twin.__dict__.update(self.__dict__)
-        twin._mirror = mirror
-        twin._topics, twin._notes = self._topics.fork(), self._notes.fork()
-        twin._waiting = dict(self._waiting)
+        twin._mirror, twin._waiting, twin._borrowed = mirror, {}, True
         return twin
+
+    def _own(self) -> None:
+        """Have indexes of one's own before changing them."""
+        if self._borrowed:
+            self._topics, self._notes = self._topics.fork(), self._notes.fork()
+            self._words, self._borrowed = self._words.fork(), False
 
     def fold(self, delta: Delta) -> None:
         """Take in what has changed."""
+        if delta.topics or delta.fields:
+            self._own()
         for topic in delta.topics.values():
             self._put(topic)
         for field in delta.fields.values():
-            if "note" in field.tags:
-                self._waiting[field.id] = None
+            self._put_note(field)
 
     def drop(self, tenant: str, names: Iterable[str]) -> None:
         """Forget topics and fields for good."""
+        self._own()
         for name in names:
             self._topics.drop(tenant, name)
             self._notes.drop(tenant, name)
+            self._words.drop(tenant, name)
             self._waiting.pop(name, None)
 
     def _put(self, topic: Topic) -> None:
@@ -67,6 +80,11 @@ class Router:
         else:
             vector = np.frombuffer(topic.vector, dtype=np.float32)
             self._topics.put(topic.tenant, topic.id, vector)
+
+    def _put_note(self, field: Field) -> None:
+        if "note" in field.tags and field.value is not None:
+            self._words.put(field.tenant, field.id, field.value)
+            self._waiting[field.id] = None
 
     def near(self, topic: Topic) -> list[tuple[str, float]]:
         """Topics of nearly the same meaning."""
@@ -108,19 +126,24 @@ class Router:
         return list(dict.fromkeys(found))[:limit]
 
     def _near_notes(self, tenant: str, text: str, limit: int) -> list[str]:
-        if self._embed is None:
-            return []
-        self._embed_waiting()
-        found = self._notes.nearest(tenant, self._embed([text])[0], limit)
         fields = self._mirror.fields
-        return [name for name, _ in found if self._mirror.active(fields[name])]
+        return [n for n in self.notes(tenant, text, limit) if self._mirror.active(fields[n])]
+
+    def notes(self, tenant: str, text: str, limit: int) -> list[str]:
+        """Notes by words and meaning, best first, whatever has become of them."""
+        deep = max(limit, NOTES_DEEP)
+        rankings = [self._words.nearest(tenant, text, deep)]
+        if self._embed is not None and rankings[0]:
+            self._embed_waiting()
+            near = self._notes.nearest(tenant, self._embed([text])[0], deep)
+            rankings.append([name for name, _ in near])
+        return fused(rankings, limit)
 
     def _embed_waiting(self) -> None:
         """Notes are embedded when they are first looked for, many at once."""
-        assert self._embed is not None
         fields = [f for n in self._waiting if (f := self._mirror.fields.get(n)) is not None]
-        self._waiting.clear()
-        if fields:
+        if fields and self._embed is not None:
             vectors = self._embed([field.value or "" for field in fields])
             for field, vector in zip(fields, vectors, strict=True):
                 self._notes.put(field.tenant, field.id, vector)
+        self._waiting.clear()

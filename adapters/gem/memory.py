@@ -142,8 +142,9 @@ class Gem:
         return [item(served) for served in self.memory.active(tenant, at=self._now)]
 
     def history(self, subject: Subject) -> Sequence[Item]:
-        """Every value that a field had."""
-        return [item(s) for s in self.memory.history(subject.tenant, subject.topic, subject.field)]
+        """Every value that a field had; where there is no such field, the notes on it."""
+        found = self.memory.history(subject.tenant, subject.topic, subject.field)
+        return [item(s) for s in found or self.memory.notes(subject.tenant, subject.text)]
 
     def salience(self, subject: Subject) -> float | None:
         """The stored salience, a logarithm."""
@@ -152,7 +153,11 @@ class Gem:
     def recover(self, subject: Subject) -> Sequence[Item]:
         """The present value, also where it is hidden or archived."""
         found = self.memory.lookup(subject.tenant, subject.topic, subject.field)
-        return [item(found)] if found else []
+        return (
+            [item(found)]
+            if found
+            else [item(s) for s in self.memory.notes(subject.tenant, subject.text)]
+        )
 
     def size_bytes(self) -> int:
         """Bytes of the store."""
