@@ -232,10 +232,9 @@ def _distinct(statements: Iterable[Statement]) -> None:
         first = seen.setdefault(statement.id, statement)
         if first is not statement:
             of = first.source
-            what = "RANK is" if statement.id == "RANK" else f"{statement.id} is"
             raise statement.source.error(
                 statement.at,
-                f"{what} there already, in {of.name}, line {of.line(first.at)}",
+                f"{statement.id} is there already, in {of.name}, line {of.line(first.at)}",
                 "Names of policies and settings are given once; so is RANK",
             )
 

@@ -260,6 +260,14 @@ def test_with_replaces_by_name_and_adds_at_the_end() -> None:
     assert [1, 0] == [len(policies.on("unit_read")) for policies in (old, new)]
 
 
+def test_with_refuses_a_name_given_twice() -> None:
+    """What is added may replace, and may not name one thing twice itself."""
+    with pytest.raises(
+        PolicyError, match="SET a is there already, in the statements to add, line 1"
+    ):
+        PolicySet.parse("SET a = 0").with_("SET a = 1\nSET a = 2")
+
+
 def test_with_before() -> None:
     """An exception can be put before the rule that it is from."""
     new = default_policies().with_(
