@@ -13,6 +13,7 @@ from steeltrap.harness.tokens import count
 from steeltrap.reference_system.interpret import (
     InterpretationError,
     Interpreter,
+    ModelFault,
     ModelInterpreter,
     Speech,
     WordsInterpreter,
@@ -82,6 +83,7 @@ class Gem:
 
     def open(self, folder: Path) -> None:
         """Begin an empty memory in `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(f"{FILE}*"):
             left.unlink()
         self._memory = Memory.open(
@@ -103,7 +105,7 @@ class Gem:
         self._passed(turn.at, turn.tenant)
         try:
             self.take_in(turn)
-        except (InterpretationError, PolicyBreach) as fault:
+        except (InterpretationError, ModelFault, PolicyBreach) as fault:
             raise MemoryFault(str(fault)) from fault
 
     def take_in(self, turn: Utterance) -> None:
@@ -127,7 +129,7 @@ class Gem:
         self._passed(query.at)
         try:
             return self.answer(query)
-        except (InterpretationError, PolicyBreach) as fault:
+        except (InterpretationError, ModelFault, PolicyBreach) as fault:
             raise MemoryFault(str(fault)) from fault
 
     def answer(self, query: Query) -> list[Item]:

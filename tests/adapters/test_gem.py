@@ -1,0 +1,162 @@
+"""The reference system under test: it holds what it is built to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steeltrap.adapters.embedders import HashEmbedder
+from steeltrap.adapters.gem import Gem, ToldGem
+from steeltrap.adapters.ideal import Ideal
+from steeltrap.harness.memory import Query, Subject, Utterance, capabilities
+from steeltrap.harness.script import Script, Turn
+from steeltrap.harness.validate import examine
+from steeltrap.reference_system.stores import KINDS, Kind
+from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.figure1 import figure_1
+
+QUICK: tuple[Kind, ...] = ("native", "plain")
+
+
+def told(store: Kind) -> ToldGem:
+    return ToldGem(store=store, embedder=HashEmbedder())
+
+
+def script(name: str, seed: int, turns: int = 200) -> Script:
+    if name == "figure-1":
+        return figure_1()
+    families = tuple(FAMILIES) if name == "mix" else (name,)
+    return compose(
+        ScriptSettings(name=name, families=dict.fromkeys(families, 1.0), turns=turns), seed
+    )
+
+
+def said(number: int, text: str, tenant: str = "acme") -> Utterance:
+    return Utterance(f"t{number}", f"2026-01-{number:02d}T09:00", tenant, "s1", "user", text)
+
+
+def test_has_every_capability() -> None:
+    """List, history, salience, maintain, recover, erase, fork and size; and it says that it is told."""
+    everything = {"list", "history", "salience", "maintain", "recover", "erase", "fork", "size"}
+    assert everything == set(capabilities(Gem(embedder=HashEmbedder())))
+    assert everything | {"told"} == set(capabilities(told("native")))
+
+
+@pytest.mark.parametrize("store", QUICK)
+@pytest.mark.parametrize("family", [*FAMILIES, "figure-1"])
+def test_holds_the_six_conditions(store: Kind, family: str) -> None:
+    """No violation of any name on any family, and no step fails."""
+    for seed in range(1 if family == "figure-1" else 2):
+        assert (set(), 0) == examine(lambda: told(store), script(family, seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["native", "ladybug"])
+@pytest.mark.parametrize("family", [*FAMILIES, "mix"])
+def test_holds_the_six_conditions_on_twenty_seeds(store: Kind, family: str) -> None:
+    """The same on 20 seeds and both stores on disk, the mix over 500 turns."""
+    for seed in range(20):
+        turns = 500 if family == "mix" else 200
+        assert (set(), 0) == examine(lambda: told(store), script(family, seed, turns))
+
+
+def test_with_the_ladybug_store(tmp_path: Path) -> None:
+    """The property graph holds them as well, on a mix of all families."""
+    assert (set(), 0) == examine(lambda: told("ladybug"), script("mix", 3))
+
+
+def test_the_same_script_gives_the_same_replies(tmp_path: Path) -> None:
+    """Two runs of one script and seed list, answer and remember the same, whatever the store."""
+    lives = []
+    for number, store in enumerate(("native", "native", "plain")):
+        memory, mix = told(store), script("mix", 5)
+        memory.told(mix)
+        memory.open(tmp_path / str(number))
+        for step in mix.steps:
+            if isinstance(step, Turn):
+                memory.ingest(Utterance(step.id, step.at, step.tenant, step.session, step.role, step.text))  # fmt: skip
+                memory.settle()
+        lives.append([memory.active(tenant) for tenant in mix.header.tenants])
+        memory.close()
+    assert lives[0] == lives[1] == lives[2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_within_beta_at_every_step(seed: int, tmp_path: Path) -> None:
+    """After every turn of 500 the active tokens are at most beta of the true footprint."""
+    memory, mix = told("native"), script("mix", seed, 500)
+    memory.told(mix)
+    memory.open(tmp_path)
+    for step in mix.steps:
+        if isinstance(step, Turn):
+            memory.ingest(
+                Utterance(step.id, step.at, step.tenant, step.session, step.role, step.text)
+            )
+            memory.settle()
+            tokens = sum(memory.memory.footprint(tenant) for tenant in mix.header.tenants)
+            assert tokens <= mix.header.beta(step.footprint[1])
+    memory.close()
+
+
+@pytest.fixture
+def gem(tmp_path: Path) -> Iterator[Gem]:
+    memory = Gem(embedder=HashEmbedder())
+    memory.open(tmp_path)
+    yield memory
+    memory.close()
+
+
+def test_reads_plain_sentences_without_a_model(gem: Gem) -> None:
+    """By words alone, a moved deadline is revised, its former value kept, and the rest noted."""
+    gem.ingest(said(1, "The deadline of Website Redesign is 15 March 2026."))
+    gem.ingest(said(2, "Discussed lunch preferences with everybody."))
+    gem.ingest(said(3, "The deadline of Website Redesign moved to 20 April 2026."))
+    gem.settle()
+    asked = Query("q1", "2026-01-04T09:00", "acme", "What is the deadline of Website Redesign?", 10)
+    assert "20 April 2026" in gem.retrieve(asked)[0].text
+    subject = Subject("acme", "Website Redesign", "deadline", asked.text)
+    first, now = gem.history(subject)
+    assert ("t1",) == first.sources and first.valid_to == "2026-01-03T09:00:00"
+    assert now.valid_to is None
+    assert any("lunch" in item.text for item in gem.active("acme"))
+
+
+def test_what_no_rule_reads_is_found_in_notes(gem: Gem) -> None:
+    """A subject that no field is called by is looked up in what was noted of it."""
+    gem.ingest(said(1, "Es gab wieder Ärger mit dem Aufzug in Haus 4, sagt Ilse."))
+    assert ["t1"] == [i.sources[0] for i in gem.history(Subject("acme", "Aufzug", "Ärger", "Aufzug")) if i.sources]  # fmt: skip
+
+
+def test_an_erased_tenant_is_gone(gem: Gem) -> None:
+    """After its erasure a tenant has nothing, the others have everything, and it may begin anew."""
+    for tenant in ("acme", "other"):
+        gem.ingest(said(1, "The deadline of Website Redesign is 15 March 2026.", tenant))
+    kept = gem.active("other")
+    gem.erase("acme", None)
+    gem.erase("nobody", None)
+    assert ([], kept) == (gem.active("acme"), gem.active("other"))
+    gem.ingest(said(2, "The deadline of Website Redesign is 1 May 2026."))
+    assert ["t2"] == [source for item in gem.active("acme") for source in item.sources or ()]
+
+
+def test_a_model_needs_a_name() -> None:
+    """Asking for a model without naming one is refused with what to set."""
+    with pytest.raises(ValueError, match=r"system\.model=NAME"):
+        Gem(interpreter="openai", embedder=HashEmbedder())
+
+
+def test_policies_come_from_a_file(tmp_path: Path) -> None:
+    """A policy file takes the place of the default set, and one that is wrong says where."""
+    wrong = tmp_path / "mine.policy"
+    wrong.write_text("POLICY keep ON fact_recieved DO supersede")
+    with pytest.raises(ValueError, match=r"mine\.policy.*1"):
+        Gem(policies=str(wrong), embedder=HashEmbedder())
+
+
+def test_the_ideal_memory_sees_the_same_opportunities() -> None:
+    """The tests above would fail if the families put nothing to the test: the ideal one has them."""
+    assert (set(), 0) == examine(Ideal, script("mix", 3))
+    assert set(QUICK) < set(KINDS)
