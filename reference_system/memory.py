@@ -524,9 +524,7 @@ class Memory:
         """What is served of one field."""
         field = draft.stored.get(found.field.id, found.field)
         if found.as_of is None and not found.past:
-            item = self._now(field)
-            text = f"{item.text} ({found.because})" if found.because else item.text
-            return [msgspec.structs.replace(item, text=text, salience=found.field.salience)]
+            return [self._now(field, found.field.salience, found.because)]
         held = [h for h in self._timeline(field, found.recorded_by) if not h.never_true]
         if found.as_of is not None:
             then = as_of(held, found.as_of)
@@ -540,15 +538,22 @@ class Memory:
         past = [item for item in past if not now or item.id != now[0].id]
         return past[: SHOWN_OF_COMPRESSED if field.level >= COMPRESSED else None] + now
 
-    def _now(self, field: Field) -> Served:
-        """The present value."""
-        topic = self._mirror.topics[field.topic]
-        value = field.value or ""
+    def _now(self, field: Field, before: float | None = None, because: str = "") -> Served:
+        """The present value.
+
+        Args:
+            field: its field.
+            before: the salience that it had before it was read, if it was.
+            because: how it hangs together with what was asked about.
+        """
+        topic, value = self._mirror.topics[field.topic].title, field.value or ""
+        text = sentence(topic, field.name, value, note="note" in field.tags)
         return Served(
-            f"{field.id}#{field.seq}", topic.title, field.name, value,
-            sentence(topic.title, field.name, value, note="note" in field.tags),
-            field.valid_from, field.until, (field.turn, *field.sources), field.said_by,
-            field.state == "review" or field.id in self._mirror.pending, salience=field.salience,
+            f"{field.id}#{field.seq}", topic, field.name, value,
+            f"{text} ({because})" if because else text, field.valid_from, field.until,
+            (field.turn, *field.sources), field.said_by,
+            field.state == "review" or field.id in self._mirror.pending,
+            salience=field.salience if before is None else before,
         )  # fmt: skip
 
     def _then(self, field: Field, held: Held, *, current: bool = False) -> Served:

@@ -365,7 +365,9 @@ def counts(draft: Draft) -> _Counts:
         if any(not (_there(draft, end)) for end in ends):
             found.dangling += 1
     for name, before in draft.served:
-        if not view.field(name).salience > before:
+        new = delta.fields.get(name)
+        after = new.salience if new else delta.touched.get(name, before)
+        if not after > before:
             found.faded_read += 1
     return found
 

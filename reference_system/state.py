@@ -385,7 +385,9 @@ class Mirror:
             self.put_field(field)
         for name, salience in delta.touched.items():
             if name not in delta.fields:
-                self.put_field(msgspec.structs.replace(self.fields[name], salience=salience))
+                field = msgspec.structs.replace(self.fields[name], salience=salience)
+                self.fields[name] = field
+                self.watch(field)
         for edge in delta.edges.values():
             self.put_edge(edge)
         for alias in delta.aliases.values():

@@ -60,6 +60,11 @@ CREATE TABLE alias(id TEXT PRIMARY KEY, tenant TEXT, scope TEXT, name TEXT, targ
 CREATE TABLE policy(id TEXT PRIMARY KEY, place INTEGER, text TEXT) WITHOUT ROWID;
 """  # fmt: skip
 
+_TOUCH: Final = """
+UPDATE field SET salience = touched.value FROM json_each(?) AS touched
+WHERE field.id = touched.key RETURNING *
+"""
+
 _KEPT: Final[tuple[tuple[str, type[Record]], ...]] = (
     ("topic", Topic), ("field", Field), ("edge", Edge), ("evidence", Evidence), ("alias", Alias),
     ("policy", PolicyText),
@@ -123,13 +128,11 @@ class NativeStore:
             yield from (_record(kind, row) for row in rows)
 
     def read(self, touched: dict[str, float]) -> list[Field]:
-        """Read and reinforce, each field by one statement."""
+        """Read and reinforce by one statement."""
         with _Transaction(self._db) as db:
-            rows = [
-                db.execute("UPDATE field SET salience = ? WHERE id = ? RETURNING *", (salience, name)).fetchone()
-                for name, salience in touched.items()
-            ]  # fmt: skip
-        return [_field(row) for row in rows]
+            rows = db.execute(_TOUCH, (json.dumps(touched),)).fetchall()
+        found = {row[0]: _field(row) for row in rows}
+        return [found[name] for name in touched]
 
     def entries(self, fields: Sequence[str]) -> list[Entry]:
         """The histories of some fields."""
