@@ -703,7 +703,7 @@ CASES: Final[list[tuple[str, str, Mapping[str, Any], str]]] = [
     ("forgetting", "make-room", FIELD | {"field.salience": 0.49, "footprint": OVER}, "hide"),
     ("forgetting", "", FIELD | {"footprint": OVER - 1}, ""),
     ("topic_forgetting", "archive-faded", COLD, "archive"),
-    ("topic_forgetting", "", COLD | {"topic.salience": 0.03}, ""),
+    ("topic_forgetting", "", {"topic.salience": 0.03, "footprint": 17_000}, ""),
     ("topic_forgetting", "", COLD | {"footprint": SHORT}, ""),
     ("unit_read", "reads-reinforce", {}, "reinforce"),
     ("transition_proposed", "", DELTA | {"delta.entries": 9}, ""),
