@@ -208,15 +208,14 @@ class Memory:
             search: look for duplicates, drift and groups in what changed since the last search.
         """
         with self._lock:
-            done = []
-            while pending := self._pending(tenant):
-                done += [self._repair(tenant, at, evidence) for evidence in pending]
+            done = self._settled(tenant, at)
             if search:
                 view = self._draft("revise", tenant, at).view
                 topics = self._unseen.pop(tenant, {})
                 known = {name: None for name in topics if name in self._mirror.topics}
                 for evidence in detect(view, known, self._router.near):
                     done.append(self._repair(tenant, at, evidence))
+                done += self._settled(tenant, at)
             return done
 
     def forget(self, tenant: str, *, at: str) -> Transition:
@@ -328,9 +327,8 @@ class Memory:
             found = self._find(tenant, topic, field)
             if found is None:
                 return []
-            now = self._now(found).id if found.holds(self._mirror.clocks.get(tenant, "")) else ""
             held = [h for h in self._timeline(found) if h.entry.value is not None]
-            return [self._then(found, h, current=_entry_id(h) == now) for h in held]
+            return [self._then(found, h) for h in held]
 
     def lookup(self, tenant: str, topic: str, field: str) -> Served | None:
         """The present value of a field, also where it is hidden or archived."""
@@ -477,6 +475,13 @@ class Memory:
 
     # ------------------------------------------------------------ revision
 
+    def _settled(self, tenant: str, at: str) -> list[Transition]:
+        """Deal with all evidence in the state, that which is found on the way included."""
+        done = []
+        while pending := self._pending(tenant):
+            done += [self._repair(tenant, at, evidence) for evidence in pending]
+        return done
+
     def _pending(self, tenant: str) -> list[Evidence]:
         found = [e for e in self._mirror.evidence.values() if e.tenant == tenant]
         return sorted(found, key=lambda evidence: evidence.order)
@@ -529,13 +534,17 @@ class Memory:
         if found.as_of is not None:
             then = as_of(held, found.as_of)
             return [self._then(field, then)] if then else []
-        return self._past(field, held, draft.at)
+        return self._past(field, held, draft.at, found.recorded_by)
 
-    def _past(self, field: Field, held: list[Held], at: str) -> list[Served]:
-        """What a field was, the latest first, and then what it is."""
-        now = [self._now(field)] if field.holds(at) else []
-        past = [self._then(field, h) for h in reversed(held) if h.entry.value is not None]
-        past = [item for item in past if not now or item.id != now[0].id]
+    def _past(self, field: Field, held: list[Held], at: str, recorded_by: str | None) -> list[Served]:  # fmt: skip
+        """What a field was, the latest first, and then what it is, or was as far as was known."""
+        at = recorded_by or at
+        past, now = [], []
+        for h in reversed(held):
+            if h.last and h.entry.value is not None and (h.valid_to is None or h.valid_to > at):
+                now = [self._then(field, h) if recorded_by else self._now(field)]
+            elif h.entry.value is not None:
+                past.append(self._then(field, h))
         return past[: SHOWN_OF_COMPRESSED if field.level >= COMPRESSED else None] + now
 
     def _now(self, field: Field, before: float | None = None, because: str = "") -> Served:
@@ -556,16 +565,15 @@ class Memory:
             salience=field.salience if before is None else before,
         )  # fmt: skip
 
-    def _then(self, field: Field, held: Held, *, current: bool = False) -> Served:
-        """A value of the history; the current one is open, others end."""
+    def _then(self, field: Field, held: Held) -> Served:
+        """A value of the history."""
         topic, entry = self._mirror.topics[field.topic], held.entry
         value = entry.value or ""
-        note = "note" in field.tags
-        text = sentence(topic.title, field.name, value, note=note)
-        ends = field.until if current else held.valid_to or (None if current else field.valid_from)
+        text = sentence(topic.title, field.name, value, note="note" in field.tags)
         return Served(
-            _entry_id(held), topic.title, field.name, value, text, held.valid_from, ends,
-            held.sources, entry.said_by, current and field.state == "review", held.never_true,
+            f"{entry.field}#{entry.seq}", topic.title, field.name, value, text, held.valid_from,
+            held.valid_to, held.sources, entry.said_by, held.last and field.state == "review",
+            held.never_true,
         )  # fmt: skip
 
     # ------------------------------------------------------------ erasure
@@ -604,7 +612,3 @@ class Memory:
         for name in sorted(stay):
             draft.refresh(name, without=gone)
         self._run(draft, lambda _: None)
-
-
-def _entry_id(held: Held) -> str:
-    return f"{held.entry.field}#{held.entry.seq}"

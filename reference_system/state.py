@@ -602,7 +602,7 @@ class View:
         if found is not None and self.field(found).topic != topic.id:
             found = None
         for field in self.delta.fields.values():
-            if field.topic == topic.id and key(field.name) == wanted:
+            if field.topic == topic.id and not field.into and key(field.name) == wanted:
                 found = field.id
         if found is None:
             found = self._alias(topic.id, wanted)
@@ -617,6 +617,16 @@ class View:
         name = f"{scope}\n{wanted}"
         alias = self.delta.aliases.get(name) or self.mirror.aliases.get(name)
         return alias.target if alias else None
+
+    def absorbed(self, name: str) -> list[Field]:
+        """The fields that were merged into one, each alone."""
+        known = [self.field(old) for old in self.mirror.absorbed.get(name, ())]
+        return known + [f for f in self.delta.fields.values() if f.into == name and f not in known]
+
+    def names_of(self, scope: str) -> list[Alias]:
+        """The other names that are known in a scope."""
+        aliases = {**self.mirror.aliases, **self.delta.aliases}
+        return [alias for alias in aliases.values() if alias.scope == scope]
 
     def topics(self) -> Iterator[Topic]:
         """The topics of the tenant that were not merged away."""

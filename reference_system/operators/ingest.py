@@ -38,7 +38,7 @@ from steeltrap.reference_system.statements import (
 )
 from steeltrap.reference_system.transition import Draft
 
-__all__ = ["ingest"]
+__all__ = ["announce", "ingest"]
 
 
 def ingest(draft: Draft, turn: str, statements: Sequence[Statement]) -> None:
@@ -157,7 +157,7 @@ def _present(draft: Draft, field: Field, entry: Entry, tags: tuple[str, ...] = (
     draft.view.put_field(field)
     draft.note(f"{draft.title(field)} = {entry.value if not withdrawn else 'nothing'}")
     _pool(draft, field)
-    _announce(draft, field, entry)
+    announce(draft, field, entry)
 
 
 def _pool(draft: Draft, field: Field) -> None:
@@ -168,7 +168,7 @@ def _pool(draft: Draft, field: Field) -> None:
             draft.view.touch(name, accessed(other.salience, draft.at, draft.half_life_days))
 
 
-def _announce(draft: Draft, field: Field, entry: Entry) -> None:
+def announce(draft: Draft, field: Field, entry: Entry) -> None:
     """What follows from a changed field is flagged for revision, or revised at once."""
     scene = Updated(draft, field)
     for firing in draft.all("field_updated", scene, draft.title(field)):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
+from steeltrap.reference_system.operators.ingest import announce
 from steeltrap.reference_system.operators.propagate import doubt, propagate
 from steeltrap.reference_system.scenes import Conflict, Drift, Duplicate, Group, Grown
 from steeltrap.reference_system.state import (
@@ -30,6 +32,8 @@ from steeltrap.reference_system.transition import Draft
 
 __all__ = ["detect", "mark", "repair"]
 
+State = Literal["unset", "set", "review"]
+
 
 def repair(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry]) -> None:
     """Deal with one piece of evidence, as policies say.
@@ -43,8 +47,9 @@ def repair(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry])
         draft.view.resolve(evidence.id)
     match evidence.kind:
         case "dependency":
-            origin = draft.view.field(evidence.subject)
-            propagate(draft, origin, entry(evidence.subject, evidence.seq))
+            origin = draft.view.survivor(evidence.subject)
+            seq = evidence.seq if origin.id == evidence.subject else origin.seq
+            propagate(draft, origin, entry(origin.id, seq))
         case "duplicate":
             _duplicate(draft, evidence)
         case "drift":
@@ -147,82 +152,123 @@ def _cosine(topic: Topic, other: Topic) -> float:
 
 
 def _merge(draft: Draft, topic: Topic, other: Topic) -> None:
-    """Move every field of `other` into `topic`; fields of one name are reconciled."""
+    """Move all that `other` has into `topic`; fields of one name are reconciled."""
     view = draft.view
+    topic = _awake(draft, topic, other)
     for field in list(view.fields_of(other.id)):
-        here = view.find_field(topic, field.name)
-        if here is None:
-            _move(draft, field, topic, field.name)
-        else:
-            _absorb(draft, here, field)
-    view.put_alias(draft.tenant, other.title, topic.id)
-    view.put_topic(
-        msgspec.structs.replace(
-            other, into=topic.id, tags=other.tags, order=view.next_order(), archived=False
+        _bring(draft, field, topic, field.name)
+    for alias in view.names_of(other.id):
+        if view.find_field(topic, alias.name) is None:
+            view.put_alias(topic.id, alias.name, alias.target)
+    for edge in (*view.leaving(other.id), *view.arriving(other.id)):
+        source, target = (
+            topic.id if end == other.id else end for end in (edge.source, edge.target)
         )
-    )
+        if source != target:
+            view.put_edge(msgspec.structs.replace(
+                edge, id=view.new_id("x"), source=source, target=target, order=view.next_order()
+            ))  # fmt: skip
+    view.put_alias(draft.tenant, other.title, topic.id)
+    view.put_topic(msgspec.structs.replace(
+        other, into=topic.id, summary="", vector=b"", order=view.next_order(), archived=False
+    ))  # fmt: skip
     draft.refresh(topic.id)
     draft.note(f"{other.title} merged into {topic.title}")
 
 
-def _move(draft: Draft, field: Field, topic: Topic, name: str) -> Field:
-    """A field of another topic is this one's from now on; its former place leads to it."""
+def _awake(draft: Draft, topic: Topic, giver: Topic) -> Topic:
+    """The topic, brought back if it is archived and is to take in what is not."""
+    if not topic.archived or giver.archived:
+        return topic
+    awake = msgspec.structs.replace(topic, archived=False, order=draft.view.next_order())
+    draft.view.put_topic(awake)
+    return awake
+
+
+def _bring(draft: Draft, field: Field, topic: Topic, name: str) -> None:
+    """A field of another topic is this one's from now on, or one with what is called so here."""
+    here = draft.view.find_field(topic, name)
+    if here is None or here.id == field.id:
+        _move(draft, field, topic, name)
+    else:
+        _absorb(draft, here, field)
+
+
+def _move(draft: Draft, field: Field, topic: Topic, name: str) -> None:
+    """Give a field to another topic; its former place leads to it."""
     view = draft.view
     view.put_alias(field.topic, field.name, field.id)
     moved = msgspec.structs.replace(field, topic=topic.id, name=name, order=view.next_order())
-    moved = msgspec.structs.replace(moved, tokens=draft.tokens(moved, moved.value))
-    view.put_field(moved)
-    return moved
+    view.put_field(msgspec.structs.replace(moved, tokens=draft.tokens(moved, moved.value)))
+    _follow(draft, field, topic.id)
+
+
+def _follow(draft: Draft, field: Field, topic: str) -> None:
+    """What was merged into a field goes where it goes, so that all of it can be erased with it."""
+    view = draft.view
+    for old in view.absorbed(field.id):
+        view.put_field(msgspec.structs.replace(old, topic=topic, order=view.next_order()))
+        _follow(draft, old, topic)
 
 
 def _absorb(draft: Draft, field: Field, other: Field) -> None:
     """Two fields become one: both histories stay, and a policy says which value holds."""
     view = draft.view
-    holds = [f for f in (field, other) if f.seq]
-    winner = holds[0] if holds else field
-    policy = "merged"
-    if len(holds) == 2:
-        winner, policy = _settle(draft, field, other)
+    winner, policy, state = _settle(draft, field, other)
     view.put_alias(other.topic, other.name, field.id)
     for edge in view.leaving(other.id):
         view.put_edge(msgspec.structs.replace(
             edge, id=view.new_id("x"), source=field.id, order=view.next_order()
         ))  # fmt: skip
-    view.put_field(msgspec.structs.replace(other, into=field.id, order=view.next_order()))
-    _take_over(draft, field, winner, other, policy)
+    view.put_field(msgspec.structs.replace(
+        other, topic=field.topic, into=field.id, order=view.next_order()
+    ))  # fmt: skip
+    _follow(draft, other, field.topic)
+    field = msgspec.structs.replace(
+        field, mentions=field.mentions + other.mentions, order=view.next_order(),
+        salience=max(field.salience, other.salience), level=min(field.level, other.level),
+        tags=tuple(dict.fromkeys((*field.tags, *other.tags))),
+    )  # fmt: skip
+    view.put_field(msgspec.structs.replace(field, tokens=draft.tokens(field, field.value)))
+    if winner.seq:
+        _take_over(draft, field, winner, policy, state)
 
 
-def _settle(draft: Draft, field: Field, other: Field) -> tuple[Field, str]:
-    """Which of two values holds."""
+def _settle(draft: Draft, field: Field, other: Field) -> tuple[Field, str, State]:
+    """Which of two values holds, the policy that says so, and the state that it has."""
+    if not (field.seq and other.seq):
+        won = field if field.seq else other
+        return won, "merged", won.state
     firing = draft.first("conflicting_values", Conflict(draft, field, other), draft.title(field))
-    newest = max((field, other), key=lambda f: (f.valid_from, f.cause))
+    won = max((field, other), key=lambda f: (f.valid_from, f.cause))
     if firing is None:
-        return newest, "newest"
+        return won, "newest", won.state
     if firing.action == "keep_ranking":
         rank = draft.tools.policies.authority
-        ranks = {f.id: rank(f.said_by) for f in (field, other)}
-        if ranks[field.id] != ranks[other.id]:
-            newest = max((field, other), key=lambda f: ranks[f.id])
-    return newest, firing.policy
+        won = max((field, other), key=lambda f: (rank(f.said_by), f.valid_from, f.cause))
+    asked = firing.action == "flag" and won.state != "unset"
+    return won, firing.policy, "review" if asked else won.state
 
 
-def _take_over(draft: Draft, field: Field, winner: Field, other: Field, policy: str) -> None:
-    """Make the winner's value the present one of `field`, with an entry that says so."""
+def _take_over(draft: Draft, field: Field, winner: Field, policy: str, state: State) -> None:
+    """Make the winner's value the present one of `field`, with an entry that says so.
+
+    Where that is another value to those who depend on either field, they are told (C3).
+    """
     entry = draft.write(
         field, "merged", turn=winner.turn, said_by=winner.said_by, policy=policy,
-        value=winner.value, valid_from=winner.valid_from or None, until=winner.until,
+        value=winner.value, valid_from=winner.valid_from, until=winner.until,
         sources=winner.sources, about=winner.seq, via=winner.id,
     )  # fmt: skip
     new = msgspec.structs.replace(
-        field, state=winner.state, value=winner.value, seq=entry.seq,
-        valid_from=winner.valid_from, until=winner.until, turn=winner.turn,
-        said_by=winner.said_by, sources=winner.sources, via=winner.via, cause=winner.cause,
-        entries=entry.seq, mentions=field.mentions + other.mentions, order=entry.order,
-        salience=max(field.salience, other.salience), level=min(field.level, other.level),
-        tags=tuple(dict.fromkeys((*field.tags, *other.tags))), tokens=draft.tokens(field, winner.value),
+        field, state=state, value=winner.value, seq=entry.seq, valid_from=winner.valid_from,
+        until=winner.until, turn=winner.turn, said_by=winner.said_by, sources=winner.sources,
+        via=winner.via, cause=winner.cause, entries=entry.seq, order=entry.order,
+        tokens=draft.tokens(field, winner.value),
     )  # fmt: skip
     draft.view.put_field(new)
     draft.note(f"{draft.title(new)} = {new.value}, of two histories")
+    announce(draft, new, entry)
 
 
 # ---------------------------------------------------------------- fields within a topic
@@ -247,19 +293,14 @@ def _promote(draft: Draft, evidence: Evidence) -> None:
     topic, name = view.host(evidence.subject), evidence.other
     fields = [f for f in view.fields_of(topic.id) if key(f.about) == key(name)]
     group = Group(name, len(fields), sum(field.mentions for field in fields))
-    if not fields or key(name) == key(topic.title):
+    if not fields or view.find_topic(name) == topic:
         return
     firing = draft.first("group_grown", Grown(draft, topic, group), f"{name} in {topic.title}")
     if firing is None or firing.action != "promote":
         return
-    own = view.find_topic(name) or draft.new_topic(name)
+    own = _awake(draft, view.find_topic(name) or draft.new_topic(name), topic)
     for field in fields:
-        short = _shortened(field.name, name)
-        here = view.find_field(own, short)
-        if here is None:
-            _move(draft, field, own, short)
-        else:
-            _absorb(draft, here, field)
+        _bring(draft, field, own, _shortened(field.name, name))
     view.put_edge(Edge(
         view.new_id("x"), draft.tenant, ASSOCIATION, topic.id, own.id, None, fields[0].turn,
         view.next_order(),

@@ -1,0 +1,331 @@
+"""Cases in which the reference system once did wrong, each a rule in small: no random choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from steeltrap.reference_system.memory import Memory, Served
+from steeltrap.reference_system.policy import PolicySet, default_policies
+from steeltrap.reference_system.rules import Rule
+from steeltrap.reference_system.statements import (
+    Association,
+    Dependency,
+    Fact,
+    Place,
+    Question,
+    Same,
+    Statement,
+)
+
+ACME = "acme"
+
+
+def on(day: int) -> str:
+    """An instant in days from the beginning of 2026."""
+    return f"2026-{1 + day // 28:02}-{1 + day % 28:02}T09:00:00"
+
+
+class Life:
+    """A memory whose turns are numbered and whose days are given."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.turns = 0
+
+    def say(
+        self, day: int, *statements: Statement, tenant: str = ACME, revise: bool = True
+    ) -> None:
+        """One turn."""
+        self.turns += 1
+        self.memory.ingest(tenant, at=on(day), turn=f"t{self.turns}", statements=statements)
+        if revise:
+            self.memory.revise(tenant, at=on(day))
+
+    def ask(self, day: int, *places: tuple[str, str], **more: str) -> list[Served]:
+        """What is served of some places."""
+        question = Question("", tuple(Place(*place) for place in places), **more)  # type: ignore[arg-type]
+        return self.memory.retrieve(ACME, question, at=on(day)).served
+
+    def values(self, day: int, topic: str, field: str, **more: str) -> list[str]:
+        """The values that are served of a field."""
+        return [served.value for served in self.ask(day, (topic, field), **more)]
+
+    def held(self, topic: str, field: str) -> list[tuple[str, str, str | None, bool]]:
+        """The history of a field: value, from, to, never true."""
+        found = self.memory.history(ACME, topic, field)
+        return [(s.value, s.valid_from, s.valid_to, s.never_true) for s in found]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "m.db"
+
+
+@pytest.fixture
+def life(path: Path) -> Iterator[Life]:
+    """A memory that holds all its invariants when a test ends."""
+    with Memory.open(path, policies=default_policies()) as memory:
+        held = Life(memory)
+        yield held
+        assert held.memory.check() == []
+        held.memory.close()
+
+
+@pytest.fixture
+def reopen(life: Life, path: Path) -> Callable[[], None]:
+    def again() -> None:
+        life.memory.close()
+        life.memory = Memory.open(path)
+
+    return again
+
+
+# ---------------------------------------------------------------- two that are one
+
+
+def two(life: Life, *, mine: Fact, other: Fact, days: tuple[int, int] = (1, 5)) -> None:
+    """Two topics with a field each, said to be one on day 9."""
+    life.say(days[0], mine)
+    life.say(days[1], other)
+    life.say(9, Same(mine.topic, other.topic))
+
+
+def test_present_value_of_a_merged_field_is_open_in_its_history(life: Life) -> None:
+    """The value that holds after a merge ends nowhere; the other one ended when it began."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    assert life.held("A", "deadline") == [("1", on(1), on(5), False), ("2", on(5), None, False)]
+
+
+def test_merged_field_serves_its_present_value_once(life: Life) -> None:
+    """What held before is served first, the present value last and once."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    assert life.values(10, "A", "deadline", mode="temporal") == ["1", "2"]
+
+
+def test_correction_after_a_merge_reaches_the_value_that_won(life: Life) -> None:
+    """A value that was never true is marked so, whatever field it was told in."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    life.say(10, Fact("A", "deadline", "3", corrects=True))
+    assert ("2", on(5), on(5), True) in life.held("A", "deadline")
+    assert life.values(11, "A", "deadline", mode="temporal", as_of=on(7)) == ["3"]
+
+
+def test_restating_after_a_merge_is_a_source_of_the_value_that_won(life: Life) -> None:
+    """Who said it again after a merge is named, and so is an end."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    life.say(10, Fact("B", "deadline", "2", until=on(12)))
+    last = life.memory.history(ACME, "A", "deadline")[-1]
+    assert (last.turns, last.valid_to) == (("t2", "t4"), on(12))
+    assert life.values(13, "A", "deadline", mode="temporal", as_of=on(11)) == ["2"]
+    assert life.values(13, "A", "deadline", mode="temporal", as_of=on(12)) == []
+
+
+def test_value_that_lost_by_rank_does_not_hold_at_any_instant(life: Life) -> None:
+    """Where the higher source wins a merge, what was true then is its value too."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2", "hearsay"))
+    assert life.values(10, "A", "deadline") == ["1"]
+    assert life.values(10, "A", "deadline", mode="temporal", as_of=on(9)) == ["1"]
+    assert life.held("A", "deadline") == [("1", on(1), None, False), ("2", on(5), on(5), False)]
+    life.say(11, Fact("A", "deadline", "3"))
+    assert life.held("A", "deadline")[0] == ("1", on(1), on(11), False)
+    asked = {"mode": "temporal", "as_of": on(7), "recorded_by": on(8)}
+    assert life.values(12, "B", "deadline", **asked) == ["2"]
+
+
+def test_merge_of_two_fields_without_a_value(life: Life) -> None:
+    """Places that wait for a value merge too, and hold none afterwards."""
+    life.say(1, Dependency(Place("A", "start"), Place("A", "end")))
+    life.say(2, Dependency(Place("B", "start"), Place("B", "end")))
+    life.say(3, Same("A", "B"))
+    assert life.memory.check() == []
+    life.say(4, Fact("B", "start", "x", valid_from=on(1)))
+    assert life.values(5, "A", "start") == ["x"]
+
+
+def test_related_topics_stay_related_after_a_merge(life: Life) -> None:
+    """An association of a topic that was merged away is one of its host."""
+    life.say(1, Fact("A", "deadline", "1"), Fact("B", "owner", "x"), Fact("C", "cost", "5"))
+    life.say(2, Association("C", "B"))
+    life.say(3, Same("A", "B"))
+    assert "5" in life.values(4, "A", "deadline", mode="structural")
+
+
+def test_other_names_of_a_merged_topics_fields_still_lead_to_them(life: Life) -> None:
+    """What could be looked up by a name before a merge can be afterwards."""
+    life.say(1, Fact("B", "Deadline", "1"))
+    life.say(2, Fact("B", "deadlines", "2"))
+    life.memory.revise(ACME, at=on(3), search=True)
+    life.say(4, Fact("A", "owner", "x"), Same("A", "B"))
+    for topic in ("A", "B"):
+        for field in ("Deadline", "deadlines"):
+            assert [s.value for s in life.memory.history(ACME, topic, field)] == ["1", "2"]
+
+
+def test_dependents_follow_the_value_that_a_merge_made_current(life: Life) -> None:
+    """C3: a merge that changes the value of a field has what depends on it looked at."""
+    life.say(1, Dependency(Place("A", "deadline"), Place("X", "invoice"), Rule("same")))
+    life.say(1, Dependency(Place("B", "deadline"), Place("Y", "invoice"), Rule("same")))
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2", "hearsay"))
+    assert life.values(10, "Y", "invoice") == ["1"]
+    life.say(11, Fact("C", "deadline", "7"), Same("A", "C"))
+    assert [life.values(12, topic, "invoice") for topic in "XY"] == [["7"], ["7"]]
+
+
+def test_dependents_follow_a_merge_that_a_search_found(life: Life) -> None:
+    """C3: what a search repairs leaves nothing to wait for the next one."""
+    life.say(1, Dependency(Place("A", "deadline"), Place("X", "invoice"), Rule("same")))
+    life.say(2, Fact("A", "deadline", "1"))
+    life.say(3, Fact("A", "deadline", "2", new_topic=True))
+    life.memory.revise(ACME, at=on(4), search=True)
+    (served,) = life.ask(5, ("X", "invoice"))
+    assert (served.value, served.review) == ("2", False)
+
+
+def test_evidence_from_before_a_merge_follows_the_value_that_won(life: Life) -> None:
+    """C2: a superseded value is not handed on by evidence that waited while it lost."""
+    life.say(1, Dependency(Place("B", "deadline"), Place("Y", "invoice"), Rule("same")))
+    life.say(2, Fact("A", "deadline", "1"))
+    life.say(3, Same("A", "B"), Fact("B", "deadline", "2", "hearsay"), revise=False)
+    life.say(3)
+    assert life.values(4, "Y", "invoice") == ["1"]
+
+
+def test_merging_into_an_archived_topic_brings_it_back(life: Life) -> None:
+    """C1: a value that was served before a merge is served after it."""
+    shown = "POLICY all ON topic_forgetting DO archive POLICY every ON forgetting WHEN field.name = 'old' DO hide"
+    life.say(1, Fact("A", "old", "1"))
+    before = life.memory.policies
+    life.memory.set_policies(
+        PolicySet.parse(f"SET half_life_days = 90 SET summary_at = 5\n{shown}")
+    )
+    life.memory.forget(ACME, at=on(2))
+    life.memory.set_policies(before)
+    life.say(3, Fact("B", "new", "2"))
+    life.say(4, Same("A", "B"))
+    assert life.values(5, "B", "new") == ["2"]
+
+
+def test_topic_that_was_merged_away_describes_nothing(life: Life) -> None:
+    """Names of fields stay in no summary but that of the topic that has them."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "secret", "2"))
+    life.memory.erase(ACME, "A", "secret")
+    assert not [topic for topic in life.memory._store.load() if "secret" in str(topic)]
+
+
+def test_merge_that_leaves_both_or_asks_somebody_does(life: Life) -> None:
+    """`flag` on conflicting values marks the newest for review; `keep_both` takes the newest."""
+    text = life.memory.policies.describe().replace("DO keep_ranking", "DO flag")
+    life.memory.set_policies(PolicySet.parse(text))
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    (served,) = life.ask(10, ("A", "deadline"))
+    assert (served.value, served.review) == ("2", True)
+
+
+# ---------------------------------------------------------------- groups
+
+
+def alice(life: Life, *fields: str) -> None:
+    """Enough about Alice to make her a topic."""
+    for day in (1, 2):
+        life.say(day, *(Fact("A", name, f"{name}{day}", about="Alice") for name in fields))
+    life.memory.revise(ACME, at=on(3), search=True)
+
+
+def test_promoted_topic_can_be_merged_back(life: Life) -> None:
+    """A field that is led back to where it came from stays one field."""
+    alice(life, "role", "phone", "town")
+    life.say(4, Same("A", "Alice"))
+    (served,) = life.ask(5, ("A", "role"))
+    assert (served.topic, served.value, served.valid_to) == ("A", "role2", None)
+    assert "two histories" not in life.memory.explain(life.memory.transitions[-2])
+    assert [held[0] for held in life.held("Alice", "role")] == ["role1", "role2"]
+
+
+def test_group_whose_name_means_its_own_topic_stays(life: Life) -> None:
+    """A topic is not promoted out of itself."""
+    life.say(0, Same("A", "Alice"))
+    alice(life, "role", "phone", "town")
+    assert not any("promoted" in life.memory.explain(t) for t in life.memory.transitions)
+    assert life.values(5, "Alice", "role") == ["role2"]
+
+
+def test_erasing_a_promoted_topic_erases_what_it_absorbed(life: Life) -> None:
+    """Histories that were merged into a topic's fields go with it, wherever they were told."""
+    life.say(0, Fact("Alice", "role", "engineer"))
+    alice(life, "Alice role", "Alice phone", "Alice town")
+    life.memory.erase(ACME, "Alice")
+    assert life.memory.check() == []
+    assert not [r for r in life.memory._store.load() if "Alice role" in str(r)]
+
+
+def test_erasing_the_topic_that_a_group_left_keeps_the_group(life: Life) -> None:
+    """What was promoted out of a topic is not erased with it."""
+    life.say(0, Fact("Alice", "role", "engineer"), Fact("A", "cost", "5"))
+    alice(life, "Alice role", "Alice phone", "Alice town")
+    before = life.held("Alice", "role")
+    life.memory.erase(ACME, "A")
+    assert life.held("Alice", "role") == before
+
+
+# ---------------------------------------------------------------- closing and opening again
+
+
+# ---------------------------------------------------------------- erasure
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_what_was_known_then_leaves_out_what_is_known_now(life: Life) -> None:
+    """`recorded_by` without an instant gives the history as it was known, and no later value."""
+    life.say(1, Fact("A", "deadline", "1"))
+    life.say(3, Fact("A", "deadline", "2"))
+    life.say(5, Fact("A", "deadline", "3"))
+    found = life.ask(6, ("A", "deadline"), mode="temporal", recorded_by=on(4))
+    assert [(s.value, s.valid_to) for s in found] == [("1", on(3)), ("2", None)]
+
+
+def test_value_as_of_now_is_open(life: Life) -> None:
+    """The present value asked for by an instant ends nowhere."""
+    life.say(1, Fact("A", "deadline", "1"))
+    (served,) = life.ask(6, ("A", "deadline"), mode="temporal", as_of=on(4))
+    assert served.valid_to is None
+
+
+# ---------------------------------------------------------------- what is said
+
+
+# ---------------------------------------------------------------- the bound
+
+
+def small(life: Life, bound: int) -> None:
+    """A bound of a few fields."""
+    text = life.memory.policies.describe().replace("SET bound = 16000", f"SET bound = {bound}")
+    life.memory.set_policies(PolicySet.parse(text))
+
+
+def test_revision_keeps_within_the_bound(life: Life) -> None:
+    """C5: values that follow count like those that were told."""
+    small(life, 26)
+    for name in "bcd":
+        life.say(1, Dependency(Place("A", "a"), Place("A", name), Rule("same")))
+    life.say(2, Fact("A", "a", "123456789"))
+    assert life.memory.footprint(ACME) <= 26
+
+
+def test_topic_that_was_brought_back_can_be_archived_again(life: Life) -> None:
+    """Forgetting finds the hidden fields of a topic again that was archived and came back."""
+    small(life, 20)
+    life.say(0, Fact("Old", "a", "1"))
+    for day in range(1, 6):
+        life.say(day, Fact("B", f"f{day}", "1234567890"))
+    life.memory.forget(ACME, at="2029-01-01T00:00")
+    assert life.memory._find(ACME, "Old", "a").level == 2  # type: ignore[union-attr]
+    archived = [t.title for t in life.memory._mirror.topics.values() if t.archived]
+    assert "Old" in archived
+    life.memory.ingest(ACME, at="2029-01-02T00:00", turn="d", statements=[Association("Old", "B")])
+    life.memory.forget(ACME, at="2029-01-03T00:00")
+    assert archived == [t.title for t in life.memory._mirror.topics.values() if t.archived]
