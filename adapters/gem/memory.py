@@ -76,7 +76,7 @@ class Gem:
             return WordsInterpreter(self.embedder.embed)
         if not model:
             raise ValueError(
-                f"gem: interpreter={kind} needs the name of a model: +system.model=NAME"
+                f"gem: interpreter={kind} needs the name of a model: system.model=NAME"
             )
         make = {"openai": ModelInterpreter.openai, "anthropic": ModelInterpreter.anthropic}[kind]
         return make(model, base_url=base_url)

@@ -35,7 +35,7 @@ def test_sweeps_run_every_combination_the_last_key_fastest() -> None:
 
 def test_an_experiment_sweeps_and_yields_to_what_was_asked() -> None:
     """What is asked for replaces the axis of the experiment that has the same key."""
-    systems = ["flat", "flat-window", "vector", "ideal"]
+    systems = ["flat", "flat-window", "vector", "gem", "ideal"]
     assert [(s, "adversarial", n) for s in systems for n in range(3)] == swept("experiment=main")
     assert [("bm25", "adversarial", 7)] == swept("experiment=main", "system=bm25", "seed=7")
     assert [("ideal", "figure-1", 0)] == swept("experiment=figure-1", "system=ideal")
