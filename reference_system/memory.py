@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -186,7 +187,10 @@ class Memory:
     # ------------------------------------------------------------ the four operators
 
     def ingest(self, tenant: str, *, at: str, turn: str, statements: Sequence[Statement]) -> Transition:  # fmt: skip
-        """Take in what one turn says, whole or not at all; then keep the state within the bound.
+        """Take in what one turn says, whole or not at all.
+
+        Like whatever else adds to the state, this keeps it within the bound: where that is
+        passed, `forget` follows as a transition of its own.
 
         Raises:
             PolicyBreach: a policy refuses the transition.
@@ -195,8 +199,7 @@ class Memory:
         with self._lock:
             draft = self._draft("ingest", tenant, at)
             self._run(draft, lambda d: ingest(d, turn, statements))
-            if self._mirror.footprint.get(tenant, 0) > self.bound:
-                self.forget(tenant, at=at)
+            self._make_room(tenant, at)
             return draft.transition
 
     def revise(self, tenant: str, *, at: str, search: bool = False) -> list[Transition]:
@@ -212,10 +215,14 @@ class Memory:
             if search:
                 view = self._draft("revise", tenant, at).view
                 topics = self._unseen.pop(tenant, {})
-                known = {name: None for name in topics if name in self._mirror.topics}
-                for evidence in detect(view, known, self._router.near):
-                    done.append(self._repair(tenant, at, evidence))
+                try:
+                    for evidence in detect(view, topics, self._router.near):
+                        done.append(self._repair(tenant, at, evidence))
+                except BaseException:
+                    self._unseen[tenant] = topics | self._unseen.get(tenant, {})
+                    raise
                 done += self._settled(tenant, at)
+            self._make_room(tenant, at)
             return done
 
     def forget(self, tenant: str, *, at: str) -> Transition:
@@ -247,15 +254,21 @@ class Memory:
         """
         with self._lock:
             draft = self._draft("retrieve", tenant, at)
+            past: dict[str, list[Served]] = {}
 
             def work(draft: Draft) -> list[Found]:
                 found = select(draft, question, limit, self._router.fields)
-                reinforce(draft, {f.field.id: f.field for f in found}.values())
+                if question.mode == "temporal":
+                    past.update(self._past(found, draft.at, limit))
+                    found = [f for f in found if f.field.id in past]
+                reinforce(draft, (f.field for f in found))
                 return found
 
             found = self._run(draft, work)
-            served = [item for f in found for item in self._served(f, draft)]
-            return Answer(served[:limit], draft.transition)
+            served = [
+                item for f in found for item in past.get(f.field.id) or self._stored(f, draft)
+            ]
+            return Answer(served, draft.transition)
 
     def restore(self, tenant: str, topic: str, field: str, *, at: str) -> Transition:
         """Bring back what was hidden or archived: an explicit lookup that counts as an access.
@@ -266,6 +279,7 @@ class Memory:
         with self._lock:
             draft = self._draft("restore", tenant, at)
             self._run(draft, lambda d: self._bring_back(d, topic, field))
+            self._make_room(tenant, at)
             return draft.transition
 
     # ------------------------------------------------------------ speech
@@ -312,14 +326,13 @@ class Memory:
     def active(self, tenant: str, *, at: str | None = None) -> list[Served]:
         """The active content: every value that competes for a place in an answer."""
         with self._lock:
-            if at is not None:
-                self._mirror.advance(tenant, moment(at))
+            when = moment(at) if at is not None else None
             fields = (
                 self._mirror.fields[name]
                 for topic in self._mirror.of_tenant.get(tenant, ())
                 for name in self._mirror.of_topic[topic]
             )
-            return [self._now(field) for field in fields if self._mirror.active(field)]
+            return [self._now(field) for field in fields if self._mirror.active(field, when)]
 
     def history(self, tenant: str, topic: str, field: str) -> list[Served]:
         """Every value that a field had, oldest first, whatever has become of the field."""
@@ -393,7 +406,8 @@ class Memory:
             self._store.erase(topics, fields)
             self._router.drop(tenant, (*topics, *fields))
             self._mirror.drop(tenant, topics, fields)
-            self._unseen.get(tenant, {}).clear()
+            for name in topics:
+                self._unseen.get(tenant, {}).pop(name, None)
             self.transitions = deque(
                 (t for t in self.transitions if t.tenant != tenant), maxlen=KEPT_TRANSITIONS
             )
@@ -455,7 +469,11 @@ class Memory:
         if delta or transition.firings:
             self.transitions.append(transition)
         scene = Proposed(draft)
-        refused = draft.all("transition_proposed", scene, "the proposed state") if delta else []
+        refused = (
+            draft.all("transition_proposed", scene, "the proposed state")
+            if delta or draft.served
+            else []
+        )
         if any(firing.action == "reject" for firing in refused):
             raise PolicyBreach(transition)
         if delta.touched and not delta.fields and not delta.entries:
@@ -465,6 +483,12 @@ class Memory:
         self._fold(delta)
         transition.committed = True
         return result
+
+    def _make_room(self, tenant: str, at: str) -> None:
+        """Keep the state within the bound (C5), as far as policies let it."""
+        if self._mirror.footprint.get(tenant, 0) > self.bound:
+            with suppress(PolicyBreach):
+                self.forget(tenant, at=at)
 
     def _fold(self, delta: Delta) -> None:
         self._mirror.fold(delta)
@@ -525,24 +549,36 @@ class Memory:
             n for old in self._mirror.absorbed.get(name, ()) for n in self._lineage(old)
         ]
 
-    def _served(self, found: Found, draft: Draft) -> list[Served]:
-        """What is served of one field."""
+    def _stored(self, found: Found, draft: Draft) -> list[Served]:
+        """The present value, as the store gave it when it wrote that it was read."""
         field = draft.stored.get(found.field.id, found.field)
-        if found.as_of is None and not found.past:
-            return [self._now(field, found.field.salience, found.because)]
-        held = [h for h in self._timeline(field, found.recorded_by) if not h.never_true]
+        return [self._now(field, found.field.salience, found.because)]
+
+    def _past(self, found: list[Found], at: str, limit: int) -> dict[str, list[Served]]:
+        """What is served of fields whose past is asked for; those with nothing to serve left out."""
+        served: dict[str, list[Served]] = {}
+        for one in found:
+            items = self._told(one, at)[:limit]
+            limit -= len(items)
+            if items:
+                served[one.field.id] = items
+        return served
+
+    def _told(self, found: Found, at: str) -> list[Served]:
+        """What a field was, the latest first, and then what it is, or was as far as was known."""
+        field, by = found.field, found.recorded_by
+        held = [h for h in self._timeline(field, by) if not h.never_true]
         if found.as_of is not None:
             then = as_of(held, found.as_of)
             return [self._then(field, then)] if then else []
-        return self._past(field, held, draft.at, found.recorded_by)
-
-    def _past(self, field: Field, held: list[Held], at: str, recorded_by: str | None) -> list[Served]:  # fmt: skip
-        """What a field was, the latest first, and then what it is, or was as far as was known."""
-        at = recorded_by or at
         past, now = [], []
         for h in reversed(held):
-            if h.last and h.entry.value is not None and (h.valid_to is None or h.valid_to > at):
-                now = [self._then(field, h) if recorded_by else self._now(field)]
+            if (
+                h.last
+                and h.entry.value is not None
+                and not (h.valid_to and h.valid_to <= (by or at))
+            ):
+                now = [self._then(field, h) if by else self._now(field)]
             elif h.entry.value is not None:
                 past.append(self._then(field, h))
         return past[: SHOWN_OF_COMPRESSED if field.level >= COMPRESSED else None] + now
@@ -594,8 +630,9 @@ class Memory:
         if found is None:
             raise KeyError(f"{tenant} has no {topic} / {field}")
         fields = self._lineage(found.id)
-        left = [name for name in mirror.of_topic[found.topic] if name not in fields]
-        return ([found.topic] if not left else []), fields
+        if set(mirror.of_topic[found.topic]) <= set(fields):
+            return [t for t in mirror.of_tenant[tenant] if self._host(t) == found.topic], fields
+        return [], fields
 
     def _host(self, name: str) -> str:
         into = self._mirror.topics[name].into

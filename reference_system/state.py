@@ -500,15 +500,15 @@ class Mirror:
 
     # ------------------------------------------------------------ bookkeeping
 
-    def active(self, field: Field) -> bool:
-        """Whether a field competes for a place in an answer."""
+    def active(self, field: Field, at: str | None = None) -> bool:
+        """Whether a field competes for a place in an answer, now or at an instant."""
         topic = self.topics.get(field.topic)
         return (
             field.level < HIDDEN
             and not field.into
             and topic is not None
             and not topic.archived
-            and field.holds(self.clocks.get(field.tenant, ""))
+            and field.holds(self.clocks.get(field.tenant, "") if at is None else at)
         )
 
     def _count(self, field: Field) -> None:

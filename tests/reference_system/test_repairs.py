@@ -19,6 +19,7 @@ from steeltrap.reference_system.statements import (
     Same,
     Statement,
 )
+from steeltrap.reference_system.transition import PolicyBreach
 
 ACME = "acme"
 
@@ -276,6 +277,22 @@ def test_erasing_the_topic_that_a_group_left_keeps_the_group(life: Life) -> None
 # ---------------------------------------------------------------- erasure
 
 
+def test_erasing_the_last_field_of_a_merged_topic(life: Life) -> None:
+    """A topic without fields goes, and so do those that were merged into it."""
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    life.memory.erase(ACME, "A", "deadline")
+    assert life.memory.check() == []
+
+
+def test_erasing_one_field_leaves_other_topics_to_be_searched(life: Life) -> None:
+    """What was to be searched for duplicates still is after something else was erased."""
+    life.say(1, Fact("A", "deadline", "1"), Fact("B", "x", "1"), Fact("B", "y", "1"))
+    life.say(2, Fact("A", "deadline", "2", new_topic=True))
+    life.memory.erase(ACME, "B", "x")
+    life.memory.revise(ACME, at=on(3), search=True)
+    assert life.values(4, "A", "deadline") == ["2"]
+
+
 # ---------------------------------------------------------------- answers
 
 
@@ -295,6 +312,31 @@ def test_value_as_of_now_is_open(life: Life) -> None:
     assert served.valid_to is None
 
 
+def test_field_of_which_nothing_is_served_is_not_reinforced(life: Life) -> None:
+    """Only what was served has been read."""
+    life.say(3, Fact("A", "deadline", "1"))
+    before = life.memory.salience(ACME, "A", "deadline")
+    assert life.ask(6, ("A", "deadline"), mode="temporal", as_of=on(2)) == []
+    assert life.memory.salience(ACME, "A", "deadline") == before
+
+
+def test_reading_without_a_trace_is_refused(life: Life) -> None:
+    """C6: where no policy reinforces, the postcondition refuses to serve."""
+    life.say(3, Fact("A", "deadline", "1"))
+    life.memory.set_policies(life.memory.policies.without("reads-reinforce"))
+    with pytest.raises(PolicyBreach, match="no-read-without-trace"):
+        life.ask(4, ("A", "deadline"))
+
+
+def test_looking_ahead_changes_nothing(life: Life) -> None:
+    """The active content at a later instant can be looked at without time passing."""
+    life.say(1, Fact("A", "offer", "5", until=on(3)))
+    before = life.memory.footprint(ACME)
+    assert life.memory.active(ACME, at=on(9)) == []
+    assert life.memory.footprint(ACME) == before
+    assert [served.value for served in life.memory.active(ACME)] == ["5"]
+
+
 # ---------------------------------------------------------------- what is said
 
 
@@ -305,6 +347,16 @@ def small(life: Life, bound: int) -> None:
     """A bound of a few fields."""
     text = life.memory.policies.describe().replace("SET bound = 16000", f"SET bound = {bound}")
     life.memory.set_policies(PolicySet.parse(text))
+
+
+def test_what_is_brought_back_takes_the_place_of_something(life: Life) -> None:
+    """C5: the bound holds after every operator, also after a look-up."""
+    small(life, 20)
+    for day, name in enumerate("abcd", 1):
+        life.say(day, Fact("A", name, "123456789"))
+    life.memory.restore(ACME, "A", "a", at=on(6))
+    assert life.values(7, "A", "a") == ["123456789"]
+    assert life.memory.footprint(ACME) <= 20
 
 
 def test_revision_keeps_within_the_bound(life: Life) -> None:
