@@ -149,6 +149,8 @@ class Memory:
         chosen = policies or known or default_policies()
         if known is None or chosen.texts() != known.texts():
             store.set_policies(chosen.texts())
+        for tenant, name in self._mirror.latest().items():
+            self._mirror.advance(tenant, store.entries([name])[-1].recorded)
         self._tools = Tools(chosen, count, embed, shared_salience)
         self._router = Router(self._mirror, embed)
         self._unseen: dict[str, dict[str, None]] = {
@@ -216,7 +218,7 @@ class Memory:
                 view = self._draft("revise", tenant, at).view
                 topics = self._unseen.pop(tenant, {})
                 try:
-                    for evidence in detect(view, topics, self._router.near):
+                    for evidence in detect(view, topics, self._router.near, self._tools.embed):
                         done.append(self._repair(tenant, at, evidence))
                 except BaseException:
                     self._unseen[tenant] = topics | self._unseen.get(tenant, {})
@@ -597,7 +599,7 @@ class Memory:
             f"{field.id}#{field.seq}", topic, field.name, value,
             f"{text} ({because})" if because else text, field.valid_from, field.until,
             (field.turn, *field.sources), field.said_by,
-            field.state == "review" or field.id in self._mirror.pending,
+            field.state == "review" or self._mirror.waits(field.id),
             salience=field.salience if before is None else before,
         )  # fmt: skip
 

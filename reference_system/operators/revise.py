@@ -9,10 +9,13 @@ histories and lead to the one that goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Final, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from steeltrap.reference_system.operators.ingest import announce
 from steeltrap.reference_system.operators.propagate import doubt, propagate
@@ -27,10 +30,15 @@ from steeltrap.reference_system.state import (
     Topic,
     View,
     key,
+    number,
+    titles,
 )
 from steeltrap.reference_system.transition import Draft
 
 __all__ = ["detect", "mark", "repair"]
+
+Near = Callable[[Topic], list[tuple[str, float]]]
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 State = Literal["unset", "set", "review"]
 
@@ -73,56 +81,61 @@ def mark(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry]) -
 # ---------------------------------------------------------------- finding evidence
 
 
+SIMILAR: Final = 0.8
+"""Cosine from which two field names of a topic are put before the policies."""
+
+
+def spelled(title: str) -> str:
+    """A title without case and separators; signs that make another name, as in C++, count."""
+    return " ".join(re.split(r"[\s\-_/.,:;'’\"()]+", key(title))).strip()
+
+
 def loose(name: str) -> str:
-    """A name without case, punctuation and plural, for finding those that may be one."""
-    return " ".join(word.removesuffix("s") for word in re.findall(r"\w+", key(name)))
+    """A field name without case, separators and plural."""
+    return re.sub(r"(\w{3,}[^\Ws])s\b", r"\1", spelled(name))
 
 
-def detect(view: View, topics: dict[str, None], near: Callable[[Topic], list[tuple[str, float]]]) -> list[Evidence]:  # fmt: skip
+def detect(view: View, topics: dict[str, None], near: Near, embed: Embed | None) -> list[Evidence]:
     """Evidence in topics that have changed: duplicates, drift and groups. Proposes nothing.
 
     Args:
         view: the state.
         topics: ids of the topics to look at.
         near: the topics nearest to one in meaning, with the cosine.
+        embed: unit vectors of texts, for field names that mean about the same.
     """
     titles: dict[str, list[str]] = {}
     for topic in view.topics():
-        titles.setdefault(loose(topic.title), []).append(topic.id)
+        titles.setdefault(spelled(topic.title), []).append(topic.id)
     found: dict[tuple[str, str, str], None] = {}
     for name in topics:
         topic = view.topic(name)
         if topic.into:
             continue
-        others = titles.get(loose(topic.title), [])
+        others = titles.get(spelled(topic.title), [])
         for other in (*others, *(other for other, _ in near(topic))):
             if other != name:
-                first, second = sorted((name, other), key=_number)
+                first, second = sorted((name, other), key=number)
                 found["duplicate", first, second] = None
-        _detect_within(view, topic, found)
+        _detect_within(view, topic, embed, found)
     return [
         Evidence("", view.tenant, kind, subject, other, 0, 0, view.at, "found")  # type: ignore[arg-type]
         for kind, subject, other in found
     ]
 
 
-def _detect_within(view: View, topic: Topic, found: dict[tuple[str, str, str], None]) -> None:
-    names: dict[str, str] = {}
-    groups: dict[str, None] = {}
-    for field in view.fields_of(topic.id):
-        if "note" in field.tags:
-            continue
-        first = names.setdefault(loose(field.name), field.id)
-        if first != field.id:
-            found["drift", first, field.id] = None
+def _detect_within(view: View, topic: Topic, embed: Embed | None, found: dict[tuple[str, str, str], None]) -> None:  # fmt: skip
+    fields = [field for field in view.fields_of(topic.id) if "note" not in field.tags]
+    for first, second in combinations(fields, 2):
+        if loose(first.name) == loose(second.name):
+            found["drift", first.id, second.id] = None
+    if embed is not None and len(fields) > 1:
+        vectors = embed([field.name for field in fields])
+        for one, other in np.argwhere(np.triu(vectors @ vectors.T, 1) >= SIMILAR).tolist():
+            found["drift", fields[one].id, fields[other].id] = None
+    for field in fields:
         if field.about and key(field.about) != key(topic.title):
-            groups[field.about] = None
-    for group in groups:
-        found["group", topic.id, group] = None
-
-
-def _number(name: str) -> int:
-    return int(re.findall(r"\d+$", name)[0])
+            found["group", topic.id, field.about] = None
 
 
 # ---------------------------------------------------------------- two topics that are one
@@ -134,7 +147,7 @@ def _duplicate(draft: Draft, evidence: Evidence) -> None:
     if topic.id == other.id:
         return
     scene = Duplicate(
-        draft, topic, other, same_title=loose(topic.title) == loose(other.title),
+        draft, topic, other, same_title=spelled(topic.title) == spelled(other.title),
         stated=evidence.policy == "stated", similarity=_cosine(topic, other),
     )  # fmt: skip
     firing = draft.first("duplicate_topics", scene, f"{topic.title} and {other.title}")
@@ -145,8 +158,6 @@ def _duplicate(draft: Draft, evidence: Evidence) -> None:
 def _cosine(topic: Topic, other: Topic) -> float:
     if not topic.vector or not other.vector:
         return 0.0
-    import numpy as np
-
     one, two = (np.frombuffer(t.vector, dtype=np.float32) for t in (topic, other))
     return float(one @ two)
 
@@ -168,7 +179,7 @@ def _merge(draft: Draft, topic: Topic, other: Topic) -> None:
             view.put_edge(msgspec.structs.replace(
                 edge, id=view.new_id("x"), source=source, target=target, order=view.next_order()
             ))  # fmt: skip
-    view.put_alias(draft.tenant, other.title, topic.id)
+    view.put_alias(titles(draft.tenant), other.title, topic.id)
     view.put_topic(msgspec.structs.replace(
         other, into=topic.id, summary="", vector=b"", order=view.next_order(), archived=False
     ))  # fmt: skip
@@ -214,7 +225,8 @@ def _follow(draft: Draft, field: Field, topic: str) -> None:
 def _absorb(draft: Draft, field: Field, other: Field) -> None:
     """Two fields become one: both histories stay, and a policy says which value holds."""
     view = draft.view
-    winner, policy, state = _settle(draft, field, other)
+    before = field
+    winner, policy, state, both = _settle(draft, field, other)
     view.put_alias(other.topic, other.name, field.id)
     for edge in view.leaving(other.id):
         view.put_edge(msgspec.structs.replace(
@@ -229,25 +241,39 @@ def _absorb(draft: Draft, field: Field, other: Field) -> None:
         salience=max(field.salience, other.salience), level=min(field.level, other.level),
         tags=tuple(dict.fromkeys((*field.tags, *other.tags))),
     )  # fmt: skip
+    if both:
+        field = _contested(draft, field, before if winner is other else other, policy)
     view.put_field(msgspec.structs.replace(field, tokens=draft.tokens(field, field.value)))
     if winner.seq:
         _take_over(draft, field, winner, policy, state)
 
 
-def _settle(draft: Draft, field: Field, other: Field) -> tuple[Field, str, State]:
-    """Which of two values holds, the policy that says so, and the state that it has."""
+def _settle(draft: Draft, field: Field, other: Field) -> tuple[Field, str, State, bool]:
+    """Which of two values holds, the policy that says so, the state that it has, and whether the
+    other one is recorded beside it.
+    """
     if not (field.seq and other.seq):
         won = field if field.seq else other
-        return won, "merged", won.state
+        return won, "merged", won.state, False
     firing = draft.first("conflicting_values", Conflict(draft, field, other), draft.title(field))
     won = max((field, other), key=lambda f: (f.valid_from, f.cause))
     if firing is None:
-        return won, "newest", won.state
+        return won, "newest", won.state, False
     if firing.action == "keep_ranking":
         rank = draft.tools.policies.authority
         won = max((field, other), key=lambda f: (rank(f.said_by), f.valid_from, f.cause))
     asked = firing.action == "flag" and won.state != "unset"
-    return won, firing.policy, "review" if asked else won.state
+    state: State = "review" if asked else won.state
+    return won, firing.policy, state, firing.action == "keep_both"
+
+
+def _contested(draft: Draft, field: Field, loser: Field, policy: str) -> Field:
+    """The value that does not hold is recorded beside the one that does."""
+    entry = draft.write(
+        field, "contested", turn=loser.turn, said_by=loser.said_by, policy=policy,
+        value=loser.value, valid_from=loser.valid_from, until=loser.until, sources=loser.sources,
+    )  # fmt: skip
+    return msgspec.structs.replace(field, entries=entry.seq)
 
 
 def _take_over(draft: Draft, field: Field, winner: Field, policy: str, state: State) -> None:
@@ -280,7 +306,11 @@ def _drift(draft: Draft, evidence: Evidence) -> None:
     if field.id == other.id or field.topic != other.topic:
         return
     same = loose(field.name) == loose(other.name)
-    scene = Drift(draft, field, other, same_name=same, similarity=1.0 if same else 0.0)
+    similarity = float(same)
+    if draft.tools.embed is not None:
+        one, two = draft.tools.embed([field.name, other.name])
+        similarity = float(one @ two)
+    scene = Drift(draft, field, other, same_name=same, similarity=similarity)
     firing = draft.first("schema_drift", scene, f"{draft.title(field)} and {other.name}")
     if firing is not None and firing.action == "merge":
         _absorb(draft, field, other)
