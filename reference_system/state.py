@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -49,7 +49,9 @@ __all__ = [
     "day",
     "key",
     "moment",
+    "number",
     "strength",
+    "titles",
 ]
 
 FULL, COMPRESSED, HIDDEN = 0, 1, 2
@@ -204,7 +206,7 @@ class Alias(_Record, frozen=True, gc=False):
     """`scope` and name key, separated by a line feed."""
     tenant: str
     scope: str
-    """The tenant, or the id of the topic."""
+    """That of the tenant's titles, or the id of the topic."""
     name: str
     target: str
 
@@ -227,6 +229,16 @@ Record = Topic | Field | Entry | Edge | Evidence | Alias | PolicyText
 def key(name: str) -> str:
     """A title or field name as it is looked up: case and runs of blanks do not matter."""
     return " ".join(name.split()).casefold()
+
+
+def titles(tenant: str) -> str:
+    """The scope of a tenant's other names for topics; no id of a topic is like it."""
+    return f"{tenant}:"
+
+
+def number(name: str) -> int:
+    """The number in an id: what was made earlier has a lower one."""
+    return int(name.rpartition(":")[2][1:])
 
 
 @lru_cache(maxsize=8192)
@@ -318,7 +330,11 @@ class Mirror:
         self.live: dict[str, int] = {}
         """Active fields, by tenant."""
         self.by_title: dict[tuple[str, str], str] = {}
+        """Tenant and key of a title -> the oldest topic that has it."""
         self.by_name: dict[tuple[str, str], str] = {}
+        """Topic and key of a name -> the oldest field that has it."""
+        self._titles_shared: dict[tuple[str, str], dict[str, None]] = {}
+        self._names_shared: dict[tuple[str, str], dict[str, None]] = {}
         self.of_tenant: dict[str, dict[str, None]] = {}
         """Tenant -> ids of its topics."""
         self.of_topic: dict[str, dict[str, None]] = {}
@@ -329,9 +345,8 @@ class Mirror:
         """Target -> ids of its edges."""
         self.absorbed: dict[str, dict[str, None]] = {}
         """Field -> ids of the fields that were merged into it."""
-        self.pending: dict[str, int] = {}
-        """Field -> pieces of evidence that oblige it to be looked at."""
-        self._obliges: dict[str, list[str]] = {}
+        self._changed: dict[str, dict[str, None]] = {}
+        """Field -> evidence that it has changed and its dependents were not yet looked at."""
         self.fading: dict[str, list[tuple[float, str]]] = {}
         """Tenant -> heap of (salience, field) of fields that are not hidden. An item is void when
         its field has moved on."""
@@ -351,29 +366,20 @@ class Mirror:
 
     def load(self, records: Iterable[Record]) -> list[PolicyText]:
         """Take in all that a store holds; gives back the policies."""
-        policies: list[PolicyText] = []
-        late: list[Edge | Evidence] = []
-        fields: list[Field] = []
+        kept: dict[type, list[Any]] = {kind: [] for kind in get_args(Record)}
         for record in records:
-            match record:
-                case Topic():
-                    self.put_topic(record)
-                case Field():
-                    fields.append(record)
-                case Edge() | Evidence():
-                    late.append(record)
-                case Alias():
-                    self.aliases[record.id] = record
-                case PolicyText():
-                    policies.append(record)
-        for field in fields:
+            kept[type(record)].append(record)
+        for topic in sorted(kept[Topic], key=lambda topic: number(topic.id)):
+            self.put_topic(topic)
+        for field in sorted(kept[Field], key=lambda field: number(field.id)):
             self.put_field(field)
-        for edge in late:
-            if isinstance(edge, Edge):
-                self.put_edge(edge)
-        for evidence in late:
-            if isinstance(evidence, Evidence):
-                self.put_evidence(evidence.id, evidence)
+        for edge in sorted(kept[Edge], key=lambda edge: edge.order):
+            self.put_edge(edge)
+        for evidence in kept[Evidence]:
+            self.put_evidence(evidence.id, evidence)
+        for alias in kept[Alias]:
+            self.aliases[alias.id] = alias
+        policies: list[PolicyText] = kept[PolicyText]
         return sorted(policies, key=lambda policy: policy.place)
 
     def fold(self, delta: Delta) -> None:
@@ -395,6 +401,16 @@ class Mirror:
         for name, evidence in delta.evidence.items():
             self.put_evidence(name, evidence)
 
+    def latest(self) -> dict[str, str]:
+        """Tenants with values whose time will be up -> the field whose history was written last."""
+        found: dict[str, Field] = {}
+        for field in self.fields.values():
+            if field.tenant in self._expiring and field.entries:
+                found[field.tenant] = max(
+                    found.get(field.tenant, field), field, key=lambda f: f.order
+                )
+        return {tenant: field.id for tenant, field in found.items()}
+
     def put_topic(self, topic: Topic) -> None:
         """Add or replace a topic."""
         old = self.topics.get(topic.id)
@@ -406,6 +422,7 @@ class Mirror:
         if old is not None and old.archived != topic.archived:
             for name in self.of_topic[topic.id]:
                 self._count(self.fields[name])
+                self.watch(self.fields[name])
 
     def put_field(self, field: Field) -> None:
         """Add or replace a field."""
@@ -416,6 +433,8 @@ class Mirror:
             if old is not None and old.topic != field.topic:
                 del self.of_topic[old.topic][field.id]
                 self._forget_name(self.by_name, (old.topic, key(old.name)), field.id)
+                names = (*self.of_topic[field.topic], field.id)
+                self.of_topic[field.topic] = dict.fromkeys(sorted(names, key=number))
                 old = None
             self.of_topic.setdefault(field.topic, {})[field.id] = None
             self._name(self.by_name, field.topic, old.name if old else None, field.name, field.id, bool(field.into))  # fmt: skip
@@ -450,20 +469,26 @@ class Mirror:
 
     def put_evidence(self, name: str, evidence: Evidence | None) -> None:
         """Add a finding, or with None remove it."""
-        self.evidence.pop(name, None)
-        for target in self._obliges.pop(name, ()):
-            self.pending[target] -= 1
-            if not self.pending[target]:
-                del self.pending[target]
+        old = self.evidence.pop(name, None)
+        if old is not None and old.kind == "dependency":
+            del self._changed[old.subject][name]
+            if not self._changed[old.subject]:
+                del self._changed[old.subject]
         if evidence is None:
             return
         self.evidence[name] = evidence
         self._number(evidence.tenant, evidence.id, evidence.order)
         if evidence.kind == "dependency":
-            edges = (self.edges[edge] for edge in self.leaving.get(evidence.subject, ()))
-            self._obliges[name] = [edge.target for edge in edges if edge.kind == EXTENSION]
-            for target in self._obliges[name]:
-                self.pending[target] = self.pending.get(target, 0) + 1
+            self._changed.setdefault(evidence.subject, {})[name] = None
+
+    def waits(self, name: str) -> bool:
+        """Whether a field follows from one that has changed, and was not yet looked at."""
+        if not self._changed:
+            return False
+        edges = (self.edges[edge] for edge in self.arriving.get(name, ()))
+        return any(e.kind == EXTENSION and e.source in self._changed for e in edges) or any(
+            self.waits(old) for old in self.absorbed.get(name, ())
+        )
 
     def advance(self, tenant: str, at: str) -> None:
         """Let time pass: values whose time is up are active no longer."""
@@ -485,8 +510,6 @@ class Mirror:
             self.put_evidence(name, None)
         for name in [a.id for a in self.aliases.values() if a.scope in gone or a.target in gone]:
             del self.aliases[name]
-        for name, targets in self._obliges.items():
-            self._obliges[name] = [target for target in targets if target not in gone]
         for name in fields:
             self._drop_field(name)
         for name in topics:
@@ -525,19 +548,32 @@ class Mirror:
 
     def _number(self, tenant: str, name: str, order: int) -> None:
         """Keep the counters above everything that is stored."""
-        number = int(name[len(tenant) + 2 :])
-        self.numbers[tenant] = max(self.numbers.get(tenant, 0), number)
+        self.numbers[tenant] = max(self.numbers.get(tenant, 0), number(name))
         self.orders[tenant] = max(self.orders.get(tenant, 0), order)
 
     def _name(self, names: dict[tuple[str, str], str], scope: str, old: str | None, new: str, name: str, gone: bool) -> None:  # fmt: skip
         if old is not None and (gone or old != new):
             self._forget_name(names, (scope, key(old)), name)
-        if not gone:
-            names.setdefault((scope, key(new)), name)
+        if gone:
+            return
+        place = scope, key(new)
+        first = names.setdefault(place, name)
+        if first != name:
+            names[place], later = sorted((first, name), key=number)
+            self._shared(names).setdefault(place, {})[later] = None
 
     def _forget_name(self, names: dict[tuple[str, str], str], place: tuple[str, str], name: str) -> None:  # fmt: skip
+        others = self._shared(names).get(place, {})
+        others.pop(name, None)
         if names.get(place) == name:
             del names[place]
+            if others:
+                names[place] = min(others, key=number)
+                del others[names[place]]
+
+    def _shared(self, names: dict[tuple[str, str], str]) -> dict[tuple[str, str], dict[str, None]]:
+        """Who else has a name, beside the oldest."""
+        return self._titles_shared if names is self.by_title else self._names_shared
 
     def _drop_edge(self, name: str) -> None:
         edge = self.edges.pop(name)
@@ -551,7 +587,6 @@ class Mirror:
             self.footprint[field.tenant] -= before
             self.live[field.tenant] -= 1
         self.of_topic.get(field.topic, {}).pop(name, None)
-        self.pending.pop(name, None)
         self.absorbed.pop(name, None)
         for absorbed in self.absorbed.values():
             absorbed.pop(name, None)
@@ -587,7 +622,7 @@ class View:
             if key(topic.title) == wanted and (found is None or topic.into):
                 found = topic.id
         if found is None:
-            found = self._alias(self.tenant, wanted)
+            found = self._alias(titles(self.tenant), wanted)
         return self.host(found) if found is not None else None
 
     def host(self, name: str) -> Topic:
@@ -638,8 +673,11 @@ class View:
 
     def fields_of(self, topic: str) -> Iterator[Field]:
         """The fields of a topic that were not merged away."""
-        known = self.mirror.of_topic.get(topic, {})
-        for name in dict.fromkeys((*known, *self.delta.fields)):
+        known, fields = self.mirror.of_topic.get(topic, {}), self.mirror.fields
+        names: Iterable[str] = dict.fromkeys((*known, *self.delta.fields))
+        if any(name in fields and name not in known for name in self.delta.fields):
+            names = sorted(names, key=number)
+        for name in names:
             field = self.field(name)
             if field.topic == topic and not field.into:
                 yield field

@@ -182,6 +182,11 @@ class Draft:
         title = self.view.topic(field.topic).title
         return self.tools.count(sentence(title, field.name, value, note="note" in field.tags))
 
+    def tagged(self, field: Field, tags: tuple[str, ...]) -> Field:
+        """A field with further tags, and the tokens that it has with them."""
+        field = msgspec.structs.replace(field, tags=tuple(dict.fromkeys((*field.tags, *tags))))
+        return msgspec.structs.replace(field, tokens=self.tokens(field, field.value))
+
     def peers(self, field: Field) -> list[str]:
         """Fields of the same name in topics of the same title, of the other tenants."""
         mirror = self.view.mirror

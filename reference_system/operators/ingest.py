@@ -18,6 +18,7 @@ from steeltrap.reference_system.state import (
     ASSOCIATION,
     EXTENSION,
     FULL,
+    HIDDEN,
     Edge,
     Entry,
     Evidence,
@@ -26,6 +27,7 @@ from steeltrap.reference_system.state import (
     accessed,
     key,
     moment,
+    titles,
 )
 from steeltrap.reference_system.statements import (
     Association,
@@ -71,8 +73,7 @@ def ingest(draft: Draft, turn: str, statements: Sequence[Statement]) -> None:
 
 def host(draft: Draft, title: str, *, new: bool = False) -> Topic:
     """The topic of a title, made where there is none, and brought back where it was archived."""
-    if not key(title):
-        raise ValueError("a statement names no topic; give every fact a title")
+    _named(title)
     topic = None if new else draft.view.find_topic(title)
     if topic is None:
         return draft.new_topic(" ".join(title.split()))
@@ -80,6 +81,11 @@ def host(draft: Draft, title: str, *, new: bool = False) -> Topic:
         topic = msgspec.structs.replace(topic, archived=False, order=draft.view.next_order())
         draft.view.put_topic(topic)
     return topic
+
+
+def _named(title: str) -> None:
+    if not key(title):
+        raise ValueError("a statement names no topic; give every fact a title")
 
 
 def _place(draft: Draft, place: Place) -> Field:
@@ -114,7 +120,7 @@ def _fact(draft: Draft, turn: str, fact: Fact) -> None:
         _beside(draft, turn, field, fact, valid_from, until, firing)
     elif field.state == "set" and field.holds(draft.at) and same_value(field.value or "", fact.value):  # fmt: skip
         _again(draft, turn, field, fact, until, firing)
-    elif field.seq and valid_from < field.valid_from and not fact.corrects:
+    elif field.seq and valid_from < field.valid_from and not (fact.corrects and field.holds(draft.at)):  # fmt: skip
         _late(draft, turn, field, fact, valid_from, until, firing)
     else:
         _supersede(draft, turn, field, fact, valid_from, until, firing)
@@ -147,12 +153,13 @@ def _present(draft: Draft, field: Field, entry: Entry, tags: tuple[str, ...] = (
     """An entry is the present of its field, which is thereby accessed and active again."""
     withdrawn = entry.value is None
     salience = accessed(field.salience, draft.at, draft.half_life_days)
+    field = draft.tagged(field, tags)
     field = msgspec.structs.replace(
         field, state="unset" if withdrawn else "set", value=entry.value, seq=entry.seq,
         valid_from=entry.valid_from, until=entry.until, turn=entry.turn, said_by=entry.said_by,
         sources=entry.sources, via=entry.via, cause=entry.order, entries=entry.seq,
         mentions=field.mentions + 1, order=entry.order, salience=salience, level=FULL,
-        tags=tuple(dict.fromkeys((*field.tags, *tags))), tokens=draft.tokens(field, entry.value),
+        tokens=draft.tokens(field, entry.value),
     )  # fmt: skip
     draft.view.put_field(field)
     draft.note(f"{draft.title(field)} = {entry.value if not withdrawn else 'nothing'}")
@@ -183,21 +190,19 @@ def announce(draft: Draft, field: Field, entry: Entry) -> None:
 
 
 def _again(draft: Draft, turn: str, field: Field, fact: Fact, until: str | None, firing: Firing) -> None:  # fmt: skip
-    """The present value once more: a source, and perhaps an end. Repetition is no access."""
+    """The present value once more: a source, and perhaps an end.
+
+    Repetition is no access and makes nothing more salient; but what was just said is not hidden.
+    """
     entry = draft.write(
         field, "ends" if until else "restated", turn=turn, said_by=fact.said_by,
         policy=firing.policy, until=until, about=field.seq,
     )  # fmt: skip
-    draft.view.put_field(
-        msgspec.structs.replace(
-            field,
-            entries=entry.seq,
-            mentions=field.mentions + 1,
-            order=entry.order,
-            until=until or field.until,
-            tags=tuple(dict.fromkeys((*field.tags, *fact.tags))),
-        )
-    )
+    draft.view.put_field(msgspec.structs.replace(
+        draft.tagged(field, fact.tags), entries=entry.seq, mentions=field.mentions + 1,
+        order=entry.order, until=until or field.until,
+        level=FULL if field.level == HIDDEN else field.level,
+    ))  # fmt: skip
     draft.note(f"{draft.title(field)} said again")
 
 
@@ -237,7 +242,8 @@ def _withdraw(draft: Draft, turn: str, said: Withdrawal) -> None:
         draft.note(f"{draft.title(field)}: withdrawal by {said.said_by} not taken")
         return
     entry = draft.write(
-        field, "withdrawn", turn=turn, said_by=said.said_by, policy=firing.policy
+        field, "withdrawn", turn=turn, said_by=said.said_by, policy=firing.policy,
+        valid_from=max(draft.at, field.valid_from),
     )  # fmt: skip
     _present(draft, field, entry)
 
@@ -271,6 +277,8 @@ def _associate(draft: Draft, turn: str, said: Association) -> None:
 
 def _same(draft: Draft, said: Same) -> None:
     """Evidence that two titles are one; where only one is known, the other is a name for it."""
+    _named(said.topic)
+    _named(said.other)
     one, other = draft.view.find_topic(said.topic), draft.view.find_topic(said.other)
     view = draft.view
     if one is not None and other is not None and one.id != other.id:
@@ -281,4 +289,4 @@ def _same(draft: Draft, said: Same) -> None:
     elif one is None or other is None:
         known, name = (one, said.other) if one is not None else (other, said.topic)
         known = known or host(draft, said.topic)
-        view.put_alias(draft.tenant, name if key(name) != key(known.title) else said.other, known.id)  # fmt: skip
+        view.put_alias(titles(draft.tenant), name if key(name) != key(known.title) else said.other, known.id)  # fmt: skip

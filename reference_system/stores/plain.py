@@ -34,17 +34,18 @@ class PlainStore:
 
     def __init__(self, base: Store | None = None, present: Mirror | None = None) -> None:
         self._base = base
-        self._fields: dict[str, Field] = dict(present.fields) if present else {}
-        self._topics: dict[str, Topic] = {}
-        self._edges: dict[str, Edge] = {}
-        self._evidence: dict[str, Evidence] = {}
-        self._aliases: dict[str, Alias] = {}
+        known = present or Mirror()
+        self._fields: dict[str, Field] = dict(known.fields)
+        self._topics: dict[str, Topic] = dict(known.topics)
+        self._edges: dict[str, Edge] = dict(known.edges)
+        self._evidence: dict[str, Evidence] = dict(known.evidence)
+        self._aliases: dict[str, Alias] = dict(known.aliases)
         self._entries: dict[str, list[Entry]] = {}
         self._gone: set[str] = set()
         self._policies: list[PolicyText] = []
 
     def load(self) -> Iterator[Record]:
-        """Everything that was written here."""
+        """The present of the base with everything that was written here."""
         kept = (self._topics, self._fields, self._edges, self._evidence, self._aliases)
         for records in kept:
             yield from records.values()

@@ -18,6 +18,7 @@ from steeltrap.reference_system.statements import (
     Question,
     Same,
     Statement,
+    Withdrawal,
 )
 from steeltrap.reference_system.transition import PolicyBreach
 
@@ -274,6 +275,67 @@ def test_erasing_the_topic_that_a_group_left_keeps_the_group(life: Life) -> None
 # ---------------------------------------------------------------- closing and opening again
 
 
+def test_title_of_two_topics_means_the_same_one_after_opening_again(
+    life: Life, reopen: Callable[[], None]
+) -> None:
+    """A title leads to the topic that had it first, also where that was written to last."""
+    life.say(1, Fact("A", "deadline", "1"))
+    life.say(2, Fact("A", "deadline", "2", new_topic=True))
+    life.say(3, Fact("A", "owner", "x"))
+    assert life.values(4, "A", "deadline") == ["1"]
+    reopen()
+    assert life.values(4, "A", "deadline") == ["1"]
+
+
+@pytest.mark.parametrize("how", ["merge", "erase"])
+def test_title_leads_to_the_topic_that_still_has_it(life: Life, how: str) -> None:
+    """Where the first topic of a title is gone, the next one is found."""
+    life.say(1, Fact("A", "deadline", "1"), Fact("B", "owner", "x"))
+    life.say(2, Fact("A", "deadline", "2", new_topic=True))
+    if how == "merge":
+        life.say(3, Same("B", "A"))
+    else:
+        life.memory.erase(ACME, "A")
+    assert life.values(4, "A", "deadline") == ["2"]
+
+
+def test_summary_does_not_depend_on_when_a_store_was_opened(
+    life: Life, reopen: Callable[[], None]
+) -> None:
+    """A topic's summary names its fields in the order in which they were made."""
+    life.say(1, Fact("A", "one", "1"), Fact("B", "two", "2"), Fact("A", "three", "3"))
+    life.say(2, Same("A", "B"))
+    reopen()
+    life.say(3, Fact("A", "one", "5"), Fact("A", "four", "4"))
+    (topic,) = [t for t in life.memory._mirror.topics.values() if t.title == "A"]
+    assert topic.summary == "one, two, three, four"
+
+
+def test_what_has_expired_is_not_active_after_opening_again(
+    life: Life, reopen: Callable[[], None]
+) -> None:
+    """The present of a store is that of the latest instant that was written to it."""
+    life.say(1, Fact("A", "offer", "5", until=on(3)), Fact("A", "owner", "x"))
+    life.say(4, Fact("A", "owner", "y"))
+    before = life.memory.footprint(ACME)
+    reopen()
+    assert life.memory.footprint(ACME) == before
+    assert [served.value for served in life.memory.active(ACME)] == ["y"]
+
+
+def test_what_waits_for_revision_is_said_to_also_after_opening_again(
+    life: Life, reopen: Callable[[], None]
+) -> None:
+    """A field is to be looked at while what it follows from has changed, however old the edge."""
+    life.say(1, Fact("A", "start", "1"), Fact("A", "end", "2"))
+    life.say(2, Dependency(Place("A", "start"), Place("A", "later")))
+    life.say(3, Fact("A", "start", "5"), revise=False)
+    life.say(4, Dependency(Place("A", "start"), Place("A", "end")), revise=False)
+    assert life.ask(5, ("A", "end"))[0].review
+    reopen()
+    assert life.ask(5, ("A", "end"))[0].review
+
+
 # ---------------------------------------------------------------- erasure
 
 
@@ -337,7 +399,81 @@ def test_looking_ahead_changes_nothing(life: Life) -> None:
     assert [served.value for served in life.memory.active(ACME)] == ["5"]
 
 
+def test_fork_holds_every_invariant(life: Life) -> None:
+    """A copy is as sound as what it was copied from, also after it was written to."""
+    life.say(1, Fact("A", "deadline", "1"), Fact("B", "deadline", "2"), Association("A", "B"))
+    twin = life.memory.fork()
+    assert twin.check() == []
+    twin.ingest(ACME, at=on(2), turn="x", statements=[Same("A", "B"), Fact("C", "c", "1")])
+    twin.revise(ACME, at=on(2), search=True)
+    twin.erase(ACME, "C")
+    assert twin.check() == []
+    assert life.memory.history(ACME, "C", "c") == []
+
+
 # ---------------------------------------------------------------- what is said
+
+
+def test_correction_of_what_is_withdrawn_is_late_news_if_it_is_earlier(life: Life) -> None:
+    """Where there is no value to correct, what is said of an earlier time is history."""
+    life.say(1, Fact("A", "deadline", "1"))
+    life.say(5, Withdrawal("A", "deadline"))
+    life.say(7, Fact("A", "deadline", "2", corrects=True, valid_from=on(3)))
+    assert life.memory.lookup(ACME, "A", "deadline") is None
+    assert life.values(9, "A", "deadline", mode="temporal", as_of=on(4)) == ["2"]
+
+
+def test_withdrawal_of_what_has_yet_to_begin_leaves_nothing(life: Life) -> None:
+    """A value that was withdrawn before it began holds at no instant."""
+    life.say(1, Fact("A", "deadline", "1", valid_from=on(8)))
+    life.say(5, Withdrawal("A", "deadline"))
+    assert life.values(9, "A", "deadline", mode="temporal", as_of=on(9)) == []
+
+
+def test_tag_that_makes_a_field_a_note_is_counted(life: Life) -> None:
+    """A field that becomes a note is counted by what it says from then on."""
+    life.say(1, Fact("A", "remark", "blue"))
+    life.say(2, Fact("A", "remark", "blue", tags=("note",)))
+    assert life.memory.check() == []
+    life.say(3, Fact("A", "thought", "green"))
+    life.say(4, Fact("A", "thought", "red", tags=("note",)))
+    assert life.memory.footprint(ACME) == 2
+
+
+def test_nothing_is_the_same_as_a_topic_without_a_name() -> None:
+    """A statement with an empty name is refused, whichever it is."""
+    memory = Memory.open(Path(), "plain")
+    memory.ingest(ACME, at=on(1), turn="t1", statements=[Fact("A", "x", "1")])
+    for said in (Same("A", " "), Same("", "A"), Association("A", ""), Fact("", "x", "1")):
+        with pytest.raises(ValueError, match="names no topic"):
+            memory.ingest(ACME, at=on(1), turn="t2", statements=[said])
+
+
+def test_tenant_named_like_a_topic_of_another_shares_no_names(life: Life) -> None:
+    """Names for topics of one tenant and for fields of another are apart, however they are spelled."""
+    life.say(1, Fact("B", "Deadline", "1"))
+    life.say(2, Fact("B", "deadlines", "2"))
+    life.memory.revise(ACME, at=on(3), search=True)
+    (topic,) = life.memory._mirror.of_tenant[ACME]
+    life.say(4, Fact("X", "y", "secret"), Same("X", "deadlines"), tenant=topic)
+    assert [s.value for s in life.memory.history(ACME, "B", "deadlines")] == ["1", "2"]
+    life.memory.erase(ACME)
+    assert [s.value for s in life.memory.history(topic, "deadlines", "y")] == ["secret"]
+
+
+def test_hidden_value_that_is_said_again_is_served(life: Life) -> None:
+    """What was just said answers a question, though repetition makes it no more salient."""
+    hide = "POLICY every ON forgetting WHEN field.name = 'deadline' DO hide"
+    life.say(1, Fact("A", "deadline", "1"))
+    before = life.memory.policies
+    life.memory.set_policies(PolicySet.parse(f"SET half_life_days = 90 SET summary_at = 5\n{hide}"))
+    life.memory.forget(ACME, at=on(2))
+    life.memory.set_policies(before)
+    salience = life.memory.salience(ACME, "A", "deadline")
+    assert life.values(2, "A", "deadline") == []
+    life.say(3, Fact("A", "deadline", "1"))
+    assert life.memory.salience(ACME, "A", "deadline") == salience
+    assert life.values(4, "A", "deadline") == ["1"]
 
 
 # ---------------------------------------------------------------- the bound
