@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from steeltrap.adapters.embedders import HashEmbedder
+from steeltrap.adapters.flat import Flat
 from steeltrap.adapters.gem import Gem, ToldGem
 from steeltrap.adapters.ideal import Ideal
-from steeltrap.harness.memory import Query, Subject, Utterance, capabilities
+from steeltrap.harness.checks import score
+from steeltrap.harness.drive import drive
+from steeltrap.harness.history import read_events
+from steeltrap.harness.memory import Memory, Query, Subject, Utterance, capabilities
+from steeltrap.harness.readers import Oracle
+from steeltrap.harness.record import Outcome
 from steeltrap.harness.script import Script, Turn
 from steeltrap.harness.validate import examine
 from steeltrap.reference_system.stores import KINDS, Kind
@@ -99,6 +105,33 @@ def test_within_beta_at_every_step(seed: int, tmp_path: Path) -> None:
             tokens = sum(memory.memory.footprint(tenant) for tenant in mix.header.tenants)
             assert tokens <= mix.header.beta(step.footprint[1])
     memory.close()
+
+
+def outcome(memory: Memory, of: Script, folder: Path) -> Outcome:
+    """What a run of a memory found."""
+    folder.mkdir()
+    if isinstance(memory, ToldGem):
+        memory.told(of)
+    memory.open(folder)
+    drive(memory, of, folder / "history.jsonl", limit=10)
+    memory.close()
+    return score(
+        of,
+        read_events(folder / "history.jsonl"),
+        capabilities=capabilities(memory),
+        reader=Oracle(),
+    ).outcome
+
+
+def test_serves_forty_times_less_than_the_transcript(tmp_path: Path) -> None:
+    """Over 500 turns the context of a query is 40 times smaller, and no answer is lost by it."""
+    mix = script("mix", 0, 500)
+    flat = outcome(Flat(), mix, tmp_path / "flat")
+    small = outcome(told("native"), mix, tmp_path / "gem")
+    assert flat.served_tokens_mean and small.served_tokens_mean
+    assert flat.served_tokens_mean >= 40 * small.served_tokens_mean
+    assert flat.recall is not None and small.recall is not None
+    assert small.recall >= flat.recall
 
 
 @pytest.fixture
