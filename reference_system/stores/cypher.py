@@ -3,6 +3,10 @@
 Columns are named as the attributes of the records. What Cypher has no plain type for is text:
 tuples and rules as JSON, vectors as base64 of their bytes. Ids are strings, since the engines
 look up only those by their index whatever the value.
+
+To change one value the engines copy a vector of 2048 and keep it until the next checkpoint, so
+what a field's every update changes is one column, `rest`: JSON of its times, its provenance and
+its counts. The entry that `seq` names has the former two in columns of their own.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ __all__ = ["ALIAS", "ASSOC", "ENTRY", "EVIDENCE", "EXT", "FIELD", "POLICY", "SCH
 
 _JSON: Final[dict[Any, Any]] = {tuple[str, ...]: tuple[str, ...], Rule | None: Rule}
 _TYPES: Final[dict[Any, str]] = {int: "INT64", float: "DOUBLE", bool: "BOOL"}
+_REST: Final = ("valid_from", "until", "turn", "said_by", "sources", "via", "cause", "entries", "mentions", "order", "tokens")  # fmt: skip
 _OWNER: Final = "MATCH (t:Topic {`id`: %s}) CREATE (t)-[:HAS]->"
 
 
@@ -46,24 +51,32 @@ class Rows:
         table: its name in the graph.
         ends: of a table of edges, the table of the nodes that they join.
         fixed: attributes that all records of the table share.
+        rest: attributes that are kept in one column.
     """
 
     def __init__(
-        self, record: type[Record], table: str, ends: str = "", fixed: dict[str, Any] | None = None
+        self,
+        record: type[Record],
+        table: str,
+        ends: str = "",
+        fixed: dict[str, Any] | None = None,
+        rest: tuple[str, ...] = (),
     ) -> None:
         self.record = record
         self.table = table
         self.ends = ends
         self._fixed = fixed or {}
-        described = [f for f in msgspec.structs.fields(record) if f.name not in self._fixed]
-        self._coded = {f.name: _codec(f.type) for f in described if _codec(f.type) is not None}
-        self.names = tuple(f.name for f in described)
-        """Attributes in the order of the record."""
-        self.key = () if "id" in self.names else ("id",)
-        stored = [n for n in (*self.key, *self.names) if not ends or n not in ("source", "target")]
-        self.columns = tuple(stored)
-        types = {f.name: _TYPES.get(f.type, "STRING") for f in described} | {"id": "STRING"}
-        listed = ", ".join(f"`{n}` {types[n]}" for n in stored)
+        types = {
+            f.name: f.type for f in msgspec.structs.fields(record) if f.name not in self._fixed
+        }
+        self._rest = rest
+        self._unpack = msgspec.json.Decoder(tuple[tuple(types.pop(name) for name in rest)]).decode  # type: ignore[misc]
+        self._coded = {name: codec for name, kind in types.items() if (codec := _codec(kind))}
+        self.names = (*types, "rest") if rest else tuple(types)
+        """The columns that make a record."""
+        key = () if "id" in types else ("id",)
+        self.columns = tuple(n for n in (*key, *self.names) if not ends or n not in ("source", "target"))  # fmt: skip
+        listed = ", ".join(f"`{n}` {_TYPES.get(types.get(n), 'STRING')}" for n in self.columns)
         self.schema = (
             f"CREATE REL TABLE {table}(FROM {ends} TO {ends}, {listed})"
             if ends
@@ -74,22 +87,26 @@ class Rows:
 
     def row(self, record: Record) -> dict[str, Any]:
         """What a record is in the table."""
-        row = {name: getattr(record, name) for name in self.names}
-        for name, (write, _) in self._coded.items():  # type: ignore[misc]
+        row = {name: getattr(record, name) for name in self.names if name != "rest"}
+        for name, (write, _) in self._coded.items():
             row[name] = write(row[name])
+        if self._rest:
+            packed = msgspec.json.encode([getattr(record, name) for name in self._rest])
+            row["rest"] = packed.decode()
         if isinstance(record, Entry):
             row["id"] = entry_id(record.field, record.seq)
         return row
 
     def records(self, rows: Iterable[Sequence[Any]]) -> list[Any]:
         """What rows (their values in the order of `names`) are as records."""
-        coded = [(self.names.index(n), read) for n, (_, read) in self._coded.items()]  # type: ignore[misc]
         made = []
-        for values in rows:
-            values = list(values)
-            for place, read in coded:
-                values[place] = read(values[place])
-            made.append(self.record(**dict(zip(self.names, values, strict=True)), **self._fixed))
+        for row in rows:
+            values = dict(zip(self.names, row, strict=True))
+            for name, (_, read) in self._coded.items():
+                values[name] = read(values[name])
+            if self._rest:
+                values |= zip(self._rest, self._unpack(values.pop("rest")), strict=True)
+            made.append(self.record(**values, **self._fixed))
         return made
 
     # ------------------------------------------------------------ statements
@@ -106,7 +123,7 @@ class Rows:
 
     @cached_property
     def listed(self) -> str:
-        """All attributes, as they are returned."""
+        """What makes a record, as it is returned."""
         ends = {"source": "a.`id`", "target": "b.`id`"} if self.ends else {}
         return ", ".join(ends.get(name, f"n.`{name}`") for name in self.names)
 
@@ -137,7 +154,7 @@ class Rows:
         return f"UNWIND $rows AS x {self._made('x.p_')}"
 
     def change(self, names: Iterable[str]) -> str:
-        """Changes some attributes of a record."""
+        """Changes some columns of a record."""
         return f"MATCH {self._node} SET " + ", ".join(f"n.`{n}` = $p_{n}" for n in names)
 
     @cached_property
@@ -171,7 +188,7 @@ def _codec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | Non
 
 
 TOPIC = Rows(Topic, "Topic")
-FIELD = Rows(Field, "Field")
+FIELD = Rows(Field, "Field", rest=_REST)
 ENTRY = Rows(Entry, "Entry")
 EXT = Rows(Edge, "EXT", "Field", {"kind": "extension"})
 ASSOC = Rows(Edge, "ASSOC", "Topic", {"kind": "association"})
