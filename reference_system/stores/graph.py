@@ -259,14 +259,21 @@ class GraphStore:
         gone = {*topics, *fields}
         with self._mutex:
             self.checkpoint()
-            self._install(self._remaining(gone))
+            try:
+                self._install(self._remaining(gone))
+            finally:
+                if self._session is None:
+                    self._leave("was not opened after an erasure that failed")
 
     def checkpoint(self) -> None:
         """Fold the log into the main file."""
         with self._mutex:
             self._seal.begin()
-            self._vital("CHECKPOINT")
-            self._seal.take("open")
+            try:
+                self._vital("CHECKPOINT")
+            finally:
+                if self._session is not None:
+                    self._seal.take("open")
             self._since = self._changed = 0
 
     def size_bytes(self) -> int:
@@ -315,10 +322,8 @@ class GraphStore:
             try:
                 yield
             except BaseException as error:
-                with contextlib.suppress(
-                    RuntimeError
-                ):  # an error has ended the transaction already
-                    self._run("ROLLBACK")
+                with contextlib.suppress(RuntimeError):
+                    self._run("ROLLBACK")  # raises if an error of the engine has done it already
                 if isinstance(error, RuntimeError) and not isinstance(error, StoreError):
                     raise StoreError(f"nothing was written to {self._path}: {error}") from error
                 raise
@@ -350,13 +355,14 @@ class GraphStore:
         """Add a record, or change what differs from the stored one of its id."""
         rows = rows_of(record)
         row = rows.row(record)
-        where = {f"p_{name}": row[name] for name in ("id", "source", "target") if name in row}
-        if not rows.ends:
-            where = {"p_id": row["id"]}
+        keys = ("id", "source", "target") if rows.ends else ("id",)
+        where = {f"p_{name}": row[name] for name in keys}
         found = self._run(rows.one, **where)
         if not found:
             if not self._run(rows.add, **_parameters(row)):
-                raise StoreError(f"nothing was written: {record} belongs to what is not stored")
+                raise StoreError(
+                    f"nothing was written: {row['id']!r} belongs to what is not stored"
+                )
             return
         changed = [n for n, old in zip(rows.names, found[0], strict=True) if old != row[n]]
         if changed:
@@ -418,33 +424,31 @@ class GraphStore:
             self._install(iter(()))
             return
         note = self._seal.note
-        vouched = note is not None and note.state != "checkpoint"
-        if vouched:
-            assert note is not None
-            self._seal.compare(note)
-        else:
+        if note is None or note.state == "checkpoint":
             self._try_copy()
-        self._connect()
-        if vouched and not (self._log.exists() and self._log.stat().st_size):
-            self._seal.take("open")
         else:
-            self.checkpoint()
+            self._seal.compare(note)
+        self._connect()
+        self.checkpoint()
 
     def _connect(self) -> None:
-        """Open what the seal vouches for: what may be wrong is the end of the log."""
+        """Open the files; all that may be wrong is what the log holds after its noted end."""
         try:
             self._session = _Session(self._path, self._engine, self._buffer_bytes)
         except RuntimeError as error:
             _explain(self._path, error)
-            if not self._seal.cut():
+            if "wal" not in str(error).lower() or not self._seal.cut():
                 raise DamagedStore(f"{self._path} cannot be opened: {error}") from error
             self._session = _Session(self._path, self._engine, self._buffer_bytes)
 
     def _install(self, records: Iterator[Record]) -> None:
         """Make a database of some records, and let it take the place of what is there."""
         fresh = _beside(self._path, ".new")
-        _clear(fresh)
-        _make(fresh, self._engine, self._buffer_bytes, records)
+        try:
+            _make(fresh, self._engine, self._buffer_bytes, records)
+        except BaseException:
+            _clear(fresh)
+            raise
         if self._session is not None:
             self._session.close()
             self._session = None

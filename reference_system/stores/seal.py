@@ -114,7 +114,9 @@ class Seal:
     def cut(self) -> bool:
         """Cut a log that goes on after its noted end; False where there is nothing to cut."""
         note = self.note
-        if note is None or not self._log.exists() or self._log.stat().st_size <= note.log_bytes:
+        if note is None or note.state != "open" or not self._log.exists():
+            return False
+        if self._log.stat().st_size <= note.log_bytes:
             return False
         os.truncate(self._log, note.log_bytes)
         return True

@@ -234,6 +234,15 @@ def test_the_log_is_folded_in_by_interval(tmp_path: Path) -> None:
     store.close()
 
 
+def test_what_changed_is_folded_in_before_it_fills_the_memory(tmp_path: Path) -> None:
+    """The engine keeps a copy of what changed; however seldom checkpoints are, it does not run out."""
+    store = GraphStore(tmp_path / "m.db", checkpoint_every=10**9, buffer_bytes=16 << 20)
+    store.commit(delta(*START))
+    for number in range(1500):
+        store.read({"a:f1": float(number)})
+    store.close()
+
+
 def test_a_closed_store_says_so(tmp_path: Path) -> None:
     """Closing twice does nothing; using it afterwards tells what to do."""
     store = GraphStore(tmp_path / "m.db")
@@ -376,8 +385,9 @@ def test_what_an_interrupted_checkpoint_left_is_read_through(copied: Callable[[s
     path = path.parent.with_name("inside") / "m.db"
     log = path.with_name("m.db.wal")
     whole = log.read_bytes()
-    log.write_bytes(whole[:-5])
-    refused(path, DamagedStore)
+    for damaged in (whole[:-5], whole + b"more", b"else" * 99):
+        log.write_bytes(damaged)
+        refused(path, DamagedStore)
     log.write_bytes(whole)
     store = GraphStore(path)
     assert "last" == store.read({"a:f1": 3.0})[0].value
