@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -36,8 +37,9 @@ FIELDS = 10
 """Fields a topic."""
 ROUNDS = 400
 HOPS = (1, 4, 16)
-BLOCKS = 5
-"""Blocks of `ROUNDS` updates, with a checkpoint after each, for growth on disk."""
+PROPAGATIONS = 80
+BLOCKS, BLOCK = 5, 2_000
+"""Blocks of updates, with a checkpoint after each, for growth on disk."""
 AT = "2026-01-05T09:00"
 
 
@@ -145,38 +147,58 @@ WORK: dict[str, Callable[[Memory, Yardstick, Round], object]] = {
 }
 
 
-def costs(memory: Memory, plain: Yardstick, topics: int) -> dict[str, float]:
-    """Medians in ms, in rounds that alternate between the memory and the yardstick."""
+@dataclass
+class Site:
+    """A memory of one size, and the yardstick beside it."""
+
+    memory: Memory
+    plain: Yardstick
+    topics: int
+
+
+def costs(sites: dict[int, Site]) -> dict[int, dict[str, float]]:
+    """Medians in ms, in rounds that go through all sizes and the yardstick."""
     dice = random.Random(1)
-    found: dict[str, list[float]] = {}
+    found: dict[int, dict[str, list[float]]] = {size: {} for size in sites}
     gc.collect()
     gc.freeze()
     for number in range(ROUNDS):
-        at = dice.randrange(topics), dice.randrange(FIELDS), number
-        for name, work in WORK.items():
-            found.setdefault(name, []).append(cpu_ms(partial(work, memory, plain, at)))
+        for size, site in sites.items():
+            at = dice.randrange(site.topics), dice.randrange(FIELDS), number
+            for name, work in WORK.items():
+                ms = cpu_ms(partial(work, site.memory, site.plain, at))
+                found[size].setdefault(name, []).append(ms)
     gc.unfreeze()
-    return {name: median(times) for name, times in found.items()}
+    return {size: medians(times) for size, times in found.items()}
 
 
-def propagation(memory: Memory) -> dict[str, float]:
+def medians(times: dict[str, list[float]]) -> dict[str, float]:
+    """Of each row."""
+    return {name: median(ms) for name, ms in times.items()}
+
+
+def propagation(sites: dict[int, Site]) -> dict[int, dict[str, float]]:
     """Medians in ms of a revision that walks so many edges."""
-    found = {}
+    found: dict[int, dict[str, list[float]]] = {size: {} for size in sites}
     for hops in HOPS:
-        chain = [f"Chain {hops} {place}" for place in range(hops + 1)]
-        facts = [Fact(title, "due", "1 March 2026") for title in chain]
-        ties = [
-            Dependency(Place(chain[n], "due"), Place(chain[n + 1], "due"), Rule("offset", days=1))
-            for n in range(hops)
-        ]
-        memory.ingest("acme", at=AT, turn="c", statements=[*facts, *ties])
-        times = []
-        for number in range(60):
-            day = f"{1 + number % 28} {'April' if number < 28 else 'May' if number < 56 else 'June'} 2026"
-            memory.ingest("acme", at=AT, turn=f"d{number}", statements=[Fact(chain[0], "due", day)])
-            times.append(cpu_ms(lambda: memory.revise("acme", at=AT)))
-        found[f"propagate over {hops}"] = median(times)
-    return found
+        for site in sites.values():
+            _chain(site.memory, hops)
+        for number in range(PROPAGATIONS):
+            month = ("April", "May", "June")[number // 28 % 3]
+            fact = Fact(f"Chain {hops} 0", "due", f"{1 + number % 28} {month} 2026")
+            for size, site in sites.items():
+                site.memory.ingest("acme", at=AT, turn=f"d{number}", statements=[fact])
+                ms = cpu_ms(partial(site.memory.revise, "acme", at=AT))
+                found[size].setdefault(f"propagate over {hops}", []).append(ms)
+    return {size: medians(times) for size, times in found.items()}
+
+
+def _chain(memory: Memory, hops: int) -> None:
+    """Topics of which each follows from the one before."""
+    chain = [Place(f"Chain {hops} {place}", "due") for place in range(hops + 1)]
+    facts = [Fact(place.topic, place.field, "1 March 2026") for place in chain]
+    ties = [Dependency(one, other, Rule("offset", days=1)) for one, other in pairwise(chain)]
+    memory.ingest("acme", at=AT, turn="c", statements=[*facts, *ties])
 
 
 def growth(memory: Memory, topics: int) -> list[float]:
@@ -185,49 +207,47 @@ def growth(memory: Memory, topics: int) -> list[float]:
     memory.checkpoint()
     sizes = [memory.size_bytes()]
     for block in range(BLOCKS):
-        for number in range(ROUNDS):
+        for number in range(BLOCK):
             ingest(
-                memory,
-                dice.randrange(topics),
-                dice.randrange(FIELDS),
-                ROUNDS * (block + 9) + number,
+                memory, dice.randrange(topics), dice.randrange(FIELDS), BLOCK * (block + 9) + number
             )
         memory.checkpoint()
         sizes.append(memory.size_bytes())
-    return [(after - before) / ROUNDS for before, after in pairwise(sizes)]
+    return [(after - before) / BLOCK for before, after in pairwise(sizes)]
 
 
-def measured(kind: Kind, size: int) -> dict[str, object]:
-    """All figures of one store at one size."""
-    topics = size // FIELDS
+def measured(kind: Kind) -> dict[int, dict[str, object]]:
+    """All figures of one store, at all sizes."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        plain = Yardstick(folder / "plain.db", topics)
-        memory = filled(folder, kind, topics)
-        try:
-            return {
-                **costs(memory, plain, topics),
-                **propagation(memory),
-                "bytes an update": growth(memory, topics),
-                "bytes a field": memory.size_bytes() / size,
-                "wrong": len(memory.check()) if size < SIZES[-1] else 0,
-            }
-        finally:
-            plain.close()
-            memory.close()
-
-
-def apart(kind: Kind, size: int) -> dict[str, object]:
-    """The same in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--one", kind, str(size)], capture_output=True, text=True
-    )
-    if done.returncode:
-        return {
-            "failed": done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+        sites = {}
+        for size in SIZES:
+            folder = Path(name, str(size))
+            folder.mkdir()
+            topics = size // FIELDS
+            sites[size] = Site(
+                filled(folder, kind, topics), Yardstick(folder / "plain.db", topics), topics
+            )
+        times, walks = costs(sites), propagation(sites)
+        small = sites[SIZES[0]]
+        found: dict[int, dict[str, object]] = {
+            size: {**times[size], **walks[size]} for size in SIZES
         }
-    result: dict[str, object] = json.loads(done.stdout)
-    return result
+        found[SIZES[0]]["bytes an update"] = growth(small.memory, small.topics)
+        found[SIZES[0]]["wrong"] = small.memory.check()
+        for site in sites.values():
+            site.plain.close()
+            site.memory.close()
+        return found
+
+
+def apart(kind: Kind) -> dict[int, dict[str, object]]:
+    """The same in a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--one", kind], capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+        return {size: {"failed": said} for size in SIZES}
+    result: dict[str, dict[str, object]] = json.loads(done.stdout)
+    return {int(size): figures for size, figures in result.items()}
 
 
 ROWS = (
@@ -235,7 +255,11 @@ ROWS = (
 )  # fmt: skip
 
 
-def table(found: dict[tuple[str, int], dict[str, object]], kinds: list[Kind]) -> str:
+Figures = dict[str, dict[int, dict[str, object]]]
+"""By store and size."""
+
+
+def table(found: Figures, kinds: list[Kind]) -> str:
     """The figures as Markdown: CPU ms at each size, and what the compatibility layer costs."""
     sizes = " / ".join(f"{size:,}" for size in SIZES)
     lines = [
@@ -247,37 +271,42 @@ def table(found: dict[tuple[str, int], dict[str, object]], kinds: list[Kind]) ->
         cells = [_cells(found, kind, row) for kind in kinds]
         over = [_ratio(found, row, size, kinds[1]) for size in SIZES]
         lines.append(f"| {row} | {plain} | {' | '.join(cells)} | {' / '.join(over)} |")
-    lines.append("| bytes an update, block by block | | " + " | ".join(
-        ", ".join(f"{b:.0f}" for b in found[kind, SIZES[1]].get("bytes an update", ()))  # type: ignore[attr-defined]
-        for kind in kinds
-    ) + " | |")  # fmt: skip
+    growths = (found[kind][SIZES[0]].get("bytes an update") for kind in kinds)
+    cells = [
+        ", ".join(f"{b:.0f}" for b in blocks) if isinstance(blocks, list) else "–"
+        for blocks in growths
+    ]
+    lines.append(f"| bytes an update, in {BLOCKS} blocks of {BLOCK} | | {' | '.join(cells)} | |")
     return "\n".join(lines)
 
 
-def _cells(found: dict[tuple[str, int], dict[str, object]], kind: str, row: str) -> str:
-    times = [found[kind, size].get(row) for size in SIZES]
+def _cells(found: Figures, kind: str, row: str) -> str:
+    times = [found[kind][size].get(row) for size in SIZES]
     return " / ".join("–" if t is None else f"{t:.3f}" for t in times) if any(times) else ""
 
 
-def _ratio(found: dict[tuple[str, int], dict[str, object]], row: str, size: int, kind: str) -> str:
-    graph, native = found[kind, size].get(row), found["native", size].get(row)
-    return f"{graph / native:.1f}" if graph and native else "–"  # type: ignore[operator]
+def _ratio(found: Figures, row: str, size: int, kind: str) -> str:
+    graph, native = found[kind][size].get(row), found["native"][size].get(row)
+    return (
+        f"{graph / native:.1f}" if isinstance(graph, float) and isinstance(native, float) else "–"
+    )
 
 
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--kuzu", action="store_true", help="with a column for kuzu")
-    parser.add_argument("--one", nargs=2, metavar=("STORE", "FIELDS"), help="one store as JSON")
+    parser.add_argument("--one", metavar="STORE", help="one store as JSON")
     asked = parser.parse_args()
     if asked.one:
-        print(json.dumps(measured(asked.one[0], int(asked.one[1]))))
+        print(json.dumps(measured(asked.one)))
         return
     kinds: list[Kind] = ["native", "ladybug", *(["kuzu"] if asked.kuzu else [])]  # type: ignore[list-item]
-    found = {(kind, size): apart(kind, size) for kind in kinds for size in SIZES}
-    for (kind, size), figures in found.items():
-        if "failed" in figures:
-            print(f"{kind} at {size}: {figures['failed']}")
+    found = {kind: apart(kind) for kind in kinds}
+    for kind, sizes in found.items():
+        for figures in sizes.values():
+            if wrong := figures.get("failed") or figures.get("wrong"):
+                print(f"{kind}: {wrong}")
     print(table(found, kinds))
 
 
