@@ -94,12 +94,13 @@ class Seal:
         Raises:
             DamagedStore: they are not as they were.
         """
-        if checksum(self._main) != (note.main_bytes, note.main_crc):
+        size, crc = checksum(self._main)
+        if (size, crc) != (note.main_bytes, note.main_crc):
+            what = "some of it has changed" if size == note.main_bytes else f"it was {note.main_bytes} bytes long and is {size}"  # fmt: skip
             raise DamagedStore(
-                f"{self._main} is not as it was written: it was {note.main_bytes} bytes and has "
-                f"{self._main.stat().st_size}, or some have changed. Nothing was touched. Bring "
-                f"it back from a copy; if another program has written to it, or it is itself such "
-                f"a copy, remove {self._path.name} and it is read through instead"
+                f"{self._main} is not as it was written: {what}. Nothing was touched. Bring it "
+                f"back from a copy; if another program has written to it, or it is itself such a "
+                f"copy, remove {self._path.name} and it is read through instead"
             )
         size, crc = checksum(self._log, 0, note.log_bytes)
         left_over = note.state == "closed" and self._log.exists() and self._log.stat().st_size
