@@ -542,14 +542,8 @@ class Memory:
         return view.find_field(host, field) if host else None
 
     def _timeline(self, field: Field, recorded_by: str | None = None) -> list[Held]:
-        names = self._lineage(field.id)
+        names = self._mirror.lineage(field.id)
         return timeline(self._store.entries(names), recorded_by=recorded_by)
-
-    def _lineage(self, name: str) -> list[str]:
-        """A field and those that were merged into it."""
-        return [name] + [
-            n for old in self._mirror.absorbed.get(name, ()) for n in self._lineage(old)
-        ]
 
     def _stored(self, found: Found, draft: Draft) -> list[Served]:
         """The present value, as the store gave it when it wrote that it was read."""
@@ -631,7 +625,7 @@ class Memory:
         found = self._find(tenant, topic, field)
         if found is None:
             raise KeyError(f"{tenant} has no {topic} / {field}")
-        fields = self._lineage(found.id)
+        fields = self._mirror.lineage(found.id)
         if set(mirror.of_topic[found.topic]) <= set(fields):
             return [t for t in mirror.of_tenant[tenant] if self._host(t) == found.topic], fields
         return [], fields

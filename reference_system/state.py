@@ -485,10 +485,15 @@ class Mirror:
         """Whether a field follows from one that has changed, and was not yet looked at."""
         if not self._changed:
             return False
-        edges = (self.edges[edge] for edge in self.arriving.get(name, ()))
-        return any(e.kind == EXTENSION and e.source in self._changed for e in edges) or any(
-            self.waits(old) for old in self.absorbed.get(name, ())
+        own = self.lineage(name)
+        edges = (self.edges[edge] for part in own for edge in self.arriving.get(part, ()))
+        return any(
+            e.kind == EXTENSION and e.source in self._changed and e.source not in own for e in edges
         )
+
+    def lineage(self, name: str) -> list[str]:
+        """A field and those that were merged into it, by id."""
+        return [name] + [n for old in self.absorbed.get(name, ()) for n in self.lineage(old)]
 
     def advance(self, tenant: str, at: str) -> None:
         """Let time pass: values whose time is up are active no longer."""
@@ -647,6 +652,11 @@ class View:
         """A field by id, or the one that it was merged into."""
         field = self.field(name)
         return self.survivor(field.into) if field.into else field
+
+    def is_one(self, name: str, field: Field) -> bool:
+        """Whether an id, perhaps of what is no longer there, is that of a field or merged into it."""
+        known = name in self.delta.fields or name in self.mirror.fields
+        return known and self.survivor(name).id == field.id
 
     def _alias(self, scope: str, wanted: str) -> str | None:
         name = f"{scope}\n{wanted}"

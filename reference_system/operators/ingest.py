@@ -40,7 +40,7 @@ from steeltrap.reference_system.statements import (
 )
 from steeltrap.reference_system.transition import Draft
 
-__all__ = ["announce", "ingest"]
+__all__ = ["announce", "awake", "ingest"]
 
 
 def ingest(draft: Draft, turn: str, statements: Sequence[Statement]) -> None:
@@ -75,8 +75,11 @@ def host(draft: Draft, title: str, *, new: bool = False) -> Topic:
     """The topic of a title, made where there is none, and brought back where it was archived."""
     _named(title)
     topic = None if new else draft.view.find_topic(title)
-    if topic is None:
-        return draft.new_topic(" ".join(title.split()))
+    return draft.new_topic(" ".join(title.split())) if topic is None else awake(draft, topic)
+
+
+def awake(draft: Draft, topic: Topic) -> Topic:
+    """A topic, brought back if it was archived."""
     if topic.archived:
         topic = msgspec.structs.replace(topic, archived=False, order=draft.view.next_order())
         draft.view.put_topic(topic)
@@ -114,8 +117,7 @@ def _fact(draft: Draft, turn: str, fact: Fact) -> None:
     if firing is None or firing.action == "reject":
         draft.note(f"{draft.title(field)}: '{fact.value}' from {fact.said_by} not taken")
         return
-    if topic.archived:
-        topic = host(draft, fact.topic)
+    awake(draft, draft.view.topic(field.topic))
     if firing.action == "keep_both":
         _beside(draft, turn, field, fact, valid_from, until, firing)
     elif field.state == "set" and field.holds(draft.at) and same_value(field.value or "", fact.value):  # fmt: skip

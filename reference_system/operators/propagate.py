@@ -76,7 +76,7 @@ def _follow(
     """The value that a rule gives becomes the target's."""
     if target.state == "set" and target.holds(draft.at) and same_value(target.value or "", value):
         return None
-    if cause.op == "corrected" and target.via == source.id and target.seq:
+    if cause.op == "corrected" and target.seq and draft.view.is_one(target.via, source):
         entry = draft.write(
             target, "void", turn=cause.turn, said_by=cause.said_by, policy=policy, about=target.seq
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from steeltrap.reference_system.scenes import Considered
-from steeltrap.reference_system.state import ASSOCIATION, EXTENSION, Field, accessed, moment
+from steeltrap.reference_system.state import ASSOCIATION, Edge, Field, View, accessed, moment
 from steeltrap.reference_system.statements import Place, Question
 from steeltrap.reference_system.transition import Draft
 
@@ -89,18 +89,25 @@ def _related(draft: Draft, fields: Sequence[Field]) -> list[Found]:
     for field in fields:
         for edge in view.leaving(field.id):
             target = view.survivor(edge.target)
-            found.setdefault(target.id, Found(target, because=f"follows from {draft.title(field)}"))
-        for edge in view.arriving(field.id):
+            if target.id != field.id:
+                found.setdefault(target.id, Found(target, because=f"follows from {draft.title(field)}"))  # fmt: skip
+        for edge in _arriving(view, field):
             source = view.survivor(edge.source)
-            if edge.kind == EXTENSION:
+            if source.id != field.id:
                 found.setdefault(source.id, Found(source, because=f"{draft.title(field)} follows from it"))  # fmt: skip
     for field in fields:
         for edge in (*view.leaving(field.topic), *view.arriving(field.topic)):
             if edge.kind == ASSOCIATION:
-                other = edge.target if edge.source == field.topic else edge.source
-                for neighbour in view.fields_of(view.host(other).id):
+                other = view.host(edge.target if edge.source == field.topic else edge.source)
+                for neighbour in view.fields_of(other.id) if other.id != field.topic else ():
                     found.setdefault(neighbour.id, Found(neighbour, because="its topic is related"))
     return [f for f in found.values() if view.active(f.field)]
+
+
+def _arriving(view: View, field: Field) -> list[Edge]:
+    """The edges to a field and to those that were merged into it; those from them were copied."""
+    edges = view.arriving(field.id)
+    return edges + [edge for old in view.absorbed(field.id) for edge in _arriving(view, old)]
 
 
 def reinforce(draft: Draft, fields: Iterable[Field]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steeltrap.reference_system.operators.ingest import announce
+from steeltrap.reference_system.operators.ingest import announce, awake
 from steeltrap.reference_system.operators.propagate import doubt, propagate
 from steeltrap.reference_system.scenes import Conflict, Drift, Duplicate, Group, Grown
 from steeltrap.reference_system.state import (
@@ -108,7 +108,7 @@ def detect(view: View, topics: dict[str, None], near: Near, embed: Embed | None)
     for topic in view.topics():
         titles.setdefault(spelled(topic.title), []).append(topic.id)
     found: dict[tuple[str, str, str], None] = {}
-    for name in topics:
+    for name in sorted(topics, key=number):
         topic = view.topic(name)
         if topic.into:
             continue
@@ -165,7 +165,7 @@ def _cosine(topic: Topic, other: Topic) -> float:
 def _merge(draft: Draft, topic: Topic, other: Topic) -> None:
     """Move all that `other` has into `topic`; fields of one name are reconciled."""
     view = draft.view
-    topic = _awake(draft, topic, other)
+    topic = topic if other.archived else awake(draft, topic)
     for field in list(view.fields_of(other.id)):
         _bring(draft, field, topic, field.name)
     for alias in view.names_of(other.id):
@@ -185,15 +185,6 @@ def _merge(draft: Draft, topic: Topic, other: Topic) -> None:
     ))  # fmt: skip
     draft.refresh(topic.id)
     draft.note(f"{other.title} merged into {topic.title}")
-
-
-def _awake(draft: Draft, topic: Topic, giver: Topic) -> Topic:
-    """The topic, brought back if it is archived and is to take in what is not."""
-    if not topic.archived or giver.archived:
-        return topic
-    awake = msgspec.structs.replace(topic, archived=False, order=draft.view.next_order())
-    draft.view.put_topic(awake)
-    return awake
 
 
 def _bring(draft: Draft, field: Field, topic: Topic, name: str) -> None:
@@ -328,7 +319,8 @@ def _promote(draft: Draft, evidence: Evidence) -> None:
     firing = draft.first("group_grown", Grown(draft, topic, group), f"{name} in {topic.title}")
     if firing is None or firing.action != "promote":
         return
-    own = _awake(draft, view.find_topic(name) or draft.new_topic(name), topic)
+    own = view.find_topic(name) or draft.new_topic(name)
+    own = own if topic.archived else awake(draft, own)
     for field in fields:
         _bring(draft, field, own, _shortened(field.name, name))
     view.put_edge(Edge(

@@ -226,6 +226,28 @@ def test_merge_that_leaves_both_or_asks_somebody_does(life: Life) -> None:
     assert (served.value, served.review) == ("2", True)
 
 
+def test_what_a_merged_field_follows_from_is_found(life: Life) -> None:
+    """structural: edges to either of two merged fields are edges to the one; none lead to itself."""
+    life.say(1, Fact("A", "deadline", "1"), Fact("B", "deadline", "2"), Fact("C", "start", "3"))
+    life.say(2, Dependency(Place("C", "start"), Place("B", "deadline")), Association("A", "B"))
+    life.say(2, Dependency(Place("A", "deadline"), Place("B", "deadline")))
+    life.say(3, Same("A", "B"))
+    assert life.values(4, "A", "deadline", mode="structural") == ["3"]
+    life.say(5, Fact("A", "deadline", "9"), revise=False)
+    assert not life.ask(6, ("A", "deadline"))[0].review
+
+
+def test_correction_of_a_merged_source_reaches_what_was_derived_from_either(life: Life) -> None:
+    """What was derived from a value that was never true was never true either."""
+    life.say(1, Dependency(Place("B", "deadline"), Place("Y", "invoice"), Rule("same")))
+    two(life, mine=Fact("A", "deadline", "1"), other=Fact("B", "deadline", "2"))
+    life.say(10, Fact("A", "deadline", "3", corrects=True))
+    assert [(value, never) for value, _, _, never in life.held("Y", "invoice")] == [
+        ("2", True),
+        ("3", False),
+    ]
+
+
 # ---------------------------------------------------------------- groups
 
 
@@ -270,6 +292,22 @@ def test_erasing_the_topic_that_a_group_left_keeps_the_group(life: Life) -> None
     before = life.held("Alice", "role")
     life.memory.erase(ACME, "A")
     assert life.held("Alice", "role") == before
+
+
+def test_what_is_told_of_a_promoted_field_is_shown(life: Life) -> None:
+    """A topic comes back when something is told of its fields, under whatever title."""
+    alice(life, "Alice role", "Alice phone", "Alice town")
+    archived = PolicySet.parse("""
+        SET half_life_days = 90 SET summary_at = 5
+        POLICY every ON forgetting WHEN field.topic = 'Alice' DO hide
+        POLICY all ON topic_forgetting DO archive
+    """)
+    before = life.memory.policies
+    life.memory.set_policies(archived)
+    life.memory.forget(ACME, at=on(4))
+    life.memory.set_policies(before)
+    life.say(5, Fact("A", "Alice role", "chief"))
+    assert life.values(6, "Alice", "role") == ["chief"]
 
 
 # ---------------------------------------------------------------- closing and opening again
