@@ -14,7 +14,7 @@ Not noticed are: whole commits cut off the end of the log together with an older
 changed within a page of a file for which there is no seal.
 
 Kuzu is here because published systems stand on it. It is the last release of an archived project,
-and one kill in seven leaves it a file that never opens again (`tests/reference_system/kill.py`).
+and one kill in nine leaves it a file that never opens again (`tests/reference_system/kill.py`).
 The two engines must not be loaded into one process.
 """
 
