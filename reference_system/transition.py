@@ -63,9 +63,10 @@ class Transition:
         outcome = "committed" if self.committed else "refused, nothing was changed"
         lines = [f"{self.operator} for {self.tenant} at {self.at}: {outcome}"]
         for firing, subject in self.firings:
+            reason = firing.options.get("reason")
+            said = f"{firing.action}: {reason}" if reason else firing.action
             lines.append(
-                f"  {firing.policy}: on {firing.event} of {subject}, {firing.action}"
-                f" ({firing.because})"
+                f"  {firing.policy}: on {firing.event} of {subject}, {said} ({firing.because})"
             )
         lines += [f"  {change}" for change in self.changes]
         return "\n".join(lines)
