@@ -43,7 +43,7 @@ def test_a_few_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trial", [("kill.py", "kuzu", "60"), ("against_plain.py", "kuzu", "8", "200")])  # fmt: skip
+@pytest.mark.parametrize("trial", [("kill.py", "kuzu", "60"), ("against_plain.py", "kuzu", "4", "100")])  # fmt: skip
 def test_what_kuzu_fails_is_told(trial: tuple[str, ...]) -> None:
     """Kuzu goes through the kills and the long lives too; what it fails is printed, not judged.
 
