@@ -50,7 +50,11 @@ class Store(Protocol):
         """The histories of some fields, each in the order in which it was written (`seq`)."""
 
     def entry(self, field: str, seq: int) -> Entry:
-        """One line of a history."""
+        """One line of a history.
+
+        Raises:
+            StoreError: there is no such line.
+        """
 
     def set_policies(self, policies: Sequence[PolicyText]) -> None:
         """Replace P."""

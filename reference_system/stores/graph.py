@@ -237,7 +237,7 @@ class GraphStore:
         with self._mutex:
             found = ENTRY.records(self._run(ENTRY.one, p_id=entry_id(field, seq)))
         if not found:
-            raise KeyError(f"{field} has no entry {seq}")
+            raise StoreError(f"{self._path}: the history of {field} has no line {seq}")
         return found[0]  # type: ignore[no-any-return]
 
     def set_policies(self, policies: Sequence[PolicyText]) -> None:

@@ -69,6 +69,8 @@ _KEPT: Final[tuple[tuple[str, type[Record]], ...]] = (
     ("topic", Topic), ("field", Field), ("edge", Edge), ("evidence", Evidence), ("alias", Alias),
     ("policy", PolicyText),
 )  # fmt: skip
+_ORDER: Final[dict[type[Record], str]] = {PolicyText: "place", Alias: "id"}
+"""Everything else comes by tenant, in the order in which it was made."""
 _LISTS: Final = ("tags", "sources")
 """Columns that hold a list of texts, as JSON."""
 
@@ -123,8 +125,8 @@ class NativeStore:
     def load(self) -> Iterator[Record]:
         """Everything but the histories, in the order in which it was made."""
         for table, kind in _KEPT:
-            order = "place" if kind is PolicyText else "ord" if kind is not Alias else "id"
-            rows = self._db.execute(f"SELECT * FROM {table} ORDER BY {order}, id")
+            order = _ORDER.get(kind, "tenant, CAST(substr(id, length(tenant) + 3) AS INTEGER)")
+            rows = self._db.execute(f"SELECT * FROM {table} ORDER BY {order}")
             yield from (_record(kind, row) for row in rows)
 
     def read(self, touched: dict[str, float]) -> list[Field]:

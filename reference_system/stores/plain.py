@@ -18,7 +18,7 @@ from steeltrap.reference_system.state import (
     Record,
     Topic,
 )
-from steeltrap.reference_system.stores.base import Store
+from steeltrap.reference_system.stores.base import Store, StoreError
 
 __all__ = ["PlainStore"]
 
@@ -86,7 +86,10 @@ class PlainStore:
 
     def entry(self, field: str, seq: int) -> Entry:
         """One line of a history."""
-        return next(entry for entry in self.entries([field]) if entry.seq == seq)
+        for entry in self.entries([field]):
+            if entry.seq == seq:
+                return entry
+        raise StoreError(f"the history of {field} has no line {seq}")
 
     def set_policies(self, policies: Sequence[PolicyText]) -> None:
         """Replace P."""
