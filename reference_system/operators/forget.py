@@ -26,9 +26,12 @@ def forget(draft: Draft) -> None:
     """
     seen: dict[tuple[float, str], None] = {}
     topics: dict[str, None] = {}
+    hidden = []
     for field in _fading(draft, seen):
-        _consider(draft, draft.view.field(field.id))
+        if _consider(draft, field):
+            hidden.append(field)
         topics[field.topic] = None
+    _spare(draft, hidden)
     for field in _hidden(draft, seen):
         topics[field.topic] = None
     for name in topics:
@@ -75,7 +78,23 @@ def _hidden(draft: Draft, seen: dict[tuple[float, str], None]) -> Iterator[Field
             yield field
 
 
-def _consider(draft: Draft, field: Field) -> None:
+def _spare(draft: Draft, hidden: list[Field]) -> None:
+    """Show again what was hidden for something that could not stay in any case.
+
+    A value that alone is beyond the bound is often the most salient, since it was just said, and
+    is looked at last; what went before it made no room for it.
+    """
+    bound = float(draft.tools.policies.settings.get("bound", "inf"))
+    if all(field.tokens <= bound for field in hidden):
+        return
+    for field in reversed(hidden):
+        draft.view.put_field(field)
+        if not _consider(draft, field):
+            draft.note(f"{draft.title(field)} stays: what it made room for is gone too")
+
+
+def _consider(draft: Draft, field: Field) -> bool:
+    """What policies say of a field; whether it is hidden."""
     scene = Considered(draft, field)
     firing = draft.first("forgetting", scene, draft.title(field))
     level = {"compress": COMPRESSED, "hide": HIDDEN}.get(firing.action if firing else "", 0)
@@ -83,6 +102,7 @@ def _consider(draft: Draft, field: Field) -> None:
         order = draft.view.next_order()
         draft.view.put_field(msgspec.structs.replace(field, level=level, order=order))
         draft.note(f"{draft.title(field)} {'compressed' if level == COMPRESSED else 'hidden'}")
+    return level == HIDDEN
 
 
 def _consider_topic(draft: Draft, name: str) -> None:
