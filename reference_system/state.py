@@ -8,9 +8,11 @@ Entries of a history are only ever added. What is later learned of an entry (tha
 again, ends, or was never true) is an entry of its own that points at it.
 
 Salience is kept by forward decay (Cormode, Shkapenyuk, Srivastava, Xu: "Forward decay", ICDE
-2009): every access at day t adds 2^(t / half-life), and the logarithm of the sum is stored. All
-fields fade at the same pace, so nothing has to be written while time passes, the order of two
-fields changes only when one of them is accessed, and an access always raises the stored number.
+2009): every access at day t adds 2^(t / half-life), and the day is stored at which a single access
+would have come to the same sum. All fields fade at the same pace, so nothing has to be written
+while time passes, the order of two fields changes only when one of them is accessed, and an access
+always raises the stored number. A day means the same whatever the half-life, so another one can
+be set at any time.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import copy
 import heapq
 import math
+import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -138,7 +141,7 @@ class Field(_Record, frozen=True, gc=False):
     order: int
     """`order` of what was written to it last."""
     salience: float
-    """Logarithm (base 2) of its decayed accesses; see the module."""
+    """Days since 1970: a single access then would count as much as all there were; see the module."""
     level: int
     """FULL, COMPRESSED or HIDDEN."""
     tokens: int
@@ -227,8 +230,10 @@ Record = Topic | Field | Entry | Edge | Evidence | Alias | PolicyText
 
 
 def key(name: str) -> str:
-    """A title or field name as it is looked up: case and runs of blanks do not matter."""
-    return " ".join(name.split()).casefold()
+    """A title or field name as it is looked up: case and runs of blanks do not matter, nor whether
+    an accent is a sign of its own.
+    """
+    return unicodedata.normalize("NFC", " ".join(name.split()).casefold())
 
 
 def titles(tenant: str) -> str:
@@ -253,10 +258,10 @@ def moment(text: str) -> str:
     """
     try:
         at = datetime.fromisoformat(text)
-    except (ValueError, TypeError):
+        if at.tzinfo is not None:
+            at = at.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, TypeError, OverflowError):
         raise ValueError(f"{text!r} is not an instant; write it as 2026-04-20T14:00") from None
-    if at.tzinfo is not None:
-        at = at.astimezone(UTC).replace(tzinfo=None)
     return at.isoformat(timespec="seconds")
 
 
@@ -268,15 +273,16 @@ def day(at: str) -> float:
 
 def accessed(salience: float, at: str, half_life_days: float, weight: float = 1.0) -> float:
     """The salience after an access; always more than before."""
-    gain = day(at) / half_life_days + math.log2(weight)
+    gain = day(at) + half_life_days * math.log2(weight)
     high, low = max(salience, gain), min(salience, gain)
-    raised = high + math.log2(1.0 + 2.0 ** (low - high)) if low > NEVER else high
+    more = math.log2(1.0 + 2.0 ** ((low - high) / half_life_days)) if low > NEVER else 0.0
+    raised = high + half_life_days * more
     return raised if raised > salience else math.nextafter(salience, math.inf)
 
 
 def strength(salience: float, at: str, half_life_days: float) -> float:
     """The decayed number of accesses, as of an instant: one access is 1, after a half-life 0.5."""
-    return float(2.0 ** min(salience - day(at) / half_life_days, 1000.0))
+    return float(2.0 ** min((salience - day(at)) / half_life_days, 1000.0))
 
 
 # ---------------------------------------------------------------- a proposed change
@@ -461,7 +467,9 @@ class Mirror:
         return field is not None and field.salience == item[0] and self.active(field)
 
     def put_edge(self, edge: Edge) -> None:
-        """Add an edge."""
+        """Add an edge, or replace one; that which was written last comes last."""
+        if edge.id in self.edges:
+            self._drop_edge(edge.id)
         self.edges[edge.id] = edge
         self._number(edge.tenant, edge.id, edge.order)
         self.leaving.setdefault(edge.source, {})[edge.id] = None
@@ -694,13 +702,15 @@ class View:
 
     def leaving(self, source: str) -> list[Edge]:
         """The edges of a field or topic, oldest first."""
-        known = [self.mirror.edges[name] for name in self.mirror.leaving.get(source, ())]
-        return known + [edge for edge in self.delta.edges.values() if edge.source == source]
+        known = self.mirror.leaving.get(source, {})
+        new = [edge for edge in self.delta.edges.values() if edge.source == source]
+        return [self.mirror.edges[name] for name in known if name not in self.delta.edges] + new
 
     def arriving(self, target: str) -> list[Edge]:
         """The edges to a field or topic, oldest first."""
-        known = [self.mirror.edges[name] for name in self.mirror.arriving.get(target, ())]
-        return known + [edge for edge in self.delta.edges.values() if edge.target == target]
+        known = self.mirror.arriving.get(target, {})
+        new = [edge for edge in self.delta.edges.values() if edge.target == target]
+        return [self.mirror.edges[name] for name in known if name not in self.delta.edges] + new
 
     def active(self, field: Field) -> bool:
         """Whether a field would compete for a place in an answer."""
@@ -757,6 +767,14 @@ class View:
             self.put_field(msgspec.structs.replace(self.delta.fields[field], salience=salience))
         else:
             self.delta.touched[field] = salience
+
+    def take_back(self, field: Field, topic: Topic | None) -> None:
+        """Propose a new field no longer, and its topic as it was proposed before."""
+        del self.delta.fields[field.id]
+        if topic is None:
+            self.delta.topics.pop(field.topic, None)
+        else:
+            self.delta.topics[field.topic] = topic
 
     def append(self, entry: Entry) -> None:
         """Propose one more line of a history."""

@@ -149,7 +149,7 @@ class Gem:
         return [item(s) for s in found or self.memory.notes(subject.tenant, subject.text)]
 
     def salience(self, subject: Subject) -> float | None:
-        """The stored salience, a logarithm."""
+        """The stored salience: a day, the later the more."""
         return self.memory.salience(subject.tenant, subject.topic, subject.field)
 
     def recover(self, subject: Subject) -> Sequence[Item]:

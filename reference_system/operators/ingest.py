@@ -109,19 +109,46 @@ def _field(draft: Draft, topic: Topic, name: str, about: str = "", tags: tuple[s
 def _fact(draft: Draft, turn: str, fact: Fact) -> None:
     valid_from = moment(fact.valid_from) if fact.valid_from else draft.at
     until = moment(fact.until) if fact.until else None
-    known = draft.view.find_topic(fact.topic) if not fact.new_topic else None
+    view, changes = draft.view, len(draft.transition.changes)
+    known = view.find_topic(fact.topic) if not fact.new_topic else None
+    before = view.delta.topics.get(known.id) if known else None
+    new = known is None or view.find_field(known, fact.field) is None
     topic = known or host(draft, fact.topic, new=fact.new_topic)
     field = _field(draft, topic, fact.field, fact.about, fact.tags)
-    scene = Incoming(draft, topic, field, fact, fact.said_by, valid_from)
-    firing = draft.first("fact_received", scene, draft.title(field))
+    name = draft.title(field)
+    firing = draft.first(
+        "fact_received", Incoming(draft, topic, field, fact, fact.said_by, valid_from), name
+    )
     if firing is None or firing.action == "reject":
-        draft.note(f"{draft.title(field)}: '{fact.value}' from {fact.said_by} not taken")
+        if new:
+            del draft.transition.changes[changes:]
+            view.take_back(field, before)
+        draft.note(f"{name}: '{fact.value}' from {fact.said_by} not taken")
         return
-    awake(draft, draft.view.topic(field.topic))
+    awake(draft, view.topic(field.topic))
+    _take_in(draft, turn, field, fact, valid_from, until, firing)
+
+
+def _take_in(
+    draft: Draft, turn: str, field: Field, fact: Fact, valid_from: str, until: str | None, firing: Firing
+) -> None:  # fmt: skip
+    """What a value is to its field: another one beside it, the same again, news, or late news."""
+    rank = draft.tools.policies.authority
+    same = field.state == "set" and field.holds(draft.at) and same_value(field.value or "", fact.value)  # fmt: skip
+    higher = rank(fact.said_by) > rank(field.said_by)
+    if until is not None and until <= valid_from and not same:
+        raise ValueError(
+            f"{draft.title(field)} would end ({until}) before it begins ({valid_from}); "
+            "say also from when it held, in valid_from"
+        )
     if firing.action == "keep_both":
         _beside(draft, turn, field, fact, valid_from, until, firing)
-    elif field.state == "set" and field.holds(draft.at) and same_value(field.value or "", fact.value):  # fmt: skip
+    elif same and not higher:
         _again(draft, turn, field, fact, until, firing)
+    elif same:
+        fact = msgspec.structs.replace(fact, corrects=False)
+        since = max(valid_from, field.valid_from)
+        _supersede(draft, turn, field, fact, since, until or field.until, firing)
     elif field.seq and valid_from < field.valid_from and not (fact.corrects and field.holds(draft.at)):  # fmt: skip
         _late(draft, turn, field, fact, valid_from, until, firing)
     else:
@@ -258,18 +285,24 @@ def _depend(draft: Draft, turn: str, said: Dependency) -> None:
     if source.id == target.id:
         raise ValueError(f"{draft.title(source)} cannot follow from itself")
     view = draft.view
-    view.put_edge(Edge(
-        view.new_id("x"), draft.tenant, EXTENSION, source.id, target.id, said.rule, turn,
-        view.next_order(),
-    ))  # fmt: skip
+    known = [e for e in view.leaving(source.id) if view.survivor(e.target).id == target.id]
+    if not known:
+        view.put_edge(Edge(
+            view.new_id("x"), draft.tenant, EXTENSION, source.id, target.id, said.rule, turn,
+            view.next_order(),
+        ))  # fmt: skip
+    for edge in known:
+        if edge.rule != said.rule:
+            view.put_edge(msgspec.structs.replace(edge, rule=said.rule, turn=turn, order=view.next_order()))  # fmt: skip
     draft.note(f"{draft.title(target)} follows from {draft.title(source)}")
 
 
 def _associate(draft: Draft, turn: str, said: Association) -> None:
     one, other = host(draft, said.topic), host(draft, said.other)
-    if one.id == other.id:
-        return
     view = draft.view
+    edges = (*view.leaving(one.id), *view.arriving(one.id))
+    if one.id == other.id or any(other.id in (edge.source, edge.target) for edge in edges):
+        return
     view.put_edge(Edge(
         view.new_id("x"), draft.tenant, ASSOCIATION, one.id, other.id, None, turn,
         view.next_order(),

@@ -325,7 +325,8 @@ class Lives(RuleBasedStateMachine):
             if unit is None or not unit.accesses:
                 assert salience is None
             else:
-                assert salience == pytest.approx(model.stored(unit) + day_1970("2026-01-01T00:00:00") / HALF_LIFE)  # fmt: skip
+                start = day_1970("2026-01-01T00:00:00")
+                assert salience == pytest.approx(model.stored(unit) + start, rel=1e-9)
         for served in active:
             assert all(turn.startswith(f"{tenant}/") for turn in served.turns)
 

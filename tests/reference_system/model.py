@@ -287,9 +287,9 @@ class Model:
         return sum(w * 2 ** ((day(then) - day(at)) / self.half_life) for then, w in unit.accesses)
 
     def stored(self, unit: Unit) -> float:
-        """The same as a logarithm that no time changes."""
+        """The same as the day of a single access that would count as much; no time changes it."""
         whole = sum(w * 2 ** (day(then) / self.half_life) for then, w in unit.accesses)
-        return math.log2(whole) if whole else -math.inf
+        return self.half_life * math.log2(whole) if whole else -math.inf
 
     # ------------------------------------------------------------ what is active
 
@@ -449,13 +449,18 @@ class Model:
         self.host_of(tenant, unit).archived = False
         start = said.valid_from or at
         line = Line(said.value, start, said.until, at, self.number(), turn, said.said_by)
-        if unit.holds(at) and not unit.review and same_value(unit.now.value or "", said.value):  # type: ignore[union-attr]
+        same = unit.holds(at) and not unit.review and same_value(unit.now.value or "", said.value)  # type: ignore[union-attr]
+        higher = unit.now is not None and self.rank(said.said_by) > self.rank(unit.now.who)
+        if same and not higher:
             unit.now.again.append((at, turn, said.until))  # type: ignore[union-attr]
             unit.mentions += 1
             unit.tags += [tag for tag in said.tags if tag not in unit.tags]
             unit.level = "full" if unit.level == "hidden" else unit.level
             return
-        corrects = said.corrects and unit.holds(at)
+        if same and unit.now is not None:
+            line.start, line.until = max(start, unit.now.start), said.until or unit.end()
+            start = line.start
+        corrects = said.corrects and unit.holds(at) and not same
         if unit.now and start < unit.now.start and not corrects:
             unit.lines.append(line)
             return
@@ -502,7 +507,12 @@ class Model:
             ends.append(self.unit_for(tenant, self.awake(tenant, place.topic), place.field))
         if ends[0] is ends[1]:
             raise ValueError("cannot follow from itself")
-        self.homes[tenant].links.append(Link(ends[0], ends[1], said.rule, turn))
+        home = self.homes[tenant]
+        known = [x for x in home.links if x.source is ends[0] and x.target is ends[1]]
+        changed = [x for x in known if x.rule != said.rule]
+        home.links = [x for x in home.links if x not in changed]
+        for _ in changed if known else (None,):
+            home.links.append(Link(ends[0], ends[1], said.rule, turn))
 
     def same(self, tenant: str, said: Same) -> None:
         """Two titles are one: a finding if both are known, else another name."""
