@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from steeltrap.reference_system.state import key
+
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
@@ -178,6 +180,19 @@ def grams(text: str, longest: int = 8) -> Iterator[str]:
     words = [(match.start(), match.end()) for match in re.finditer(r"[^\s,;:!?\"()]+", text)]
     for length in range(min(longest, len(words)), 0, -1):
         for first in range(len(words) - length + 1):
-            run = text[words[first][0] : words[first + length - 1][1]]
-            for spelled in dict.fromkeys((run, run.removesuffix("."), re.sub(r"['’]s?$", "", run))):
-                yield " ".join(spelled.split()).casefold()
+            begin, end = words[first][0], words[first + length - 1][1]
+            run = text[begin:end]
+            spellings = [run, run.removesuffix("."), re.sub(r"['’]s?$", "", run)]
+            spellings += _with_signs(text, begin, end)
+            for spelled in dict.fromkeys(spellings):
+                yield key(spelled)
+
+
+def _with_signs(text: str, begin: int, end: int) -> Iterator[str]:
+    """A run of words with the signs about it, as in 'Apollo (2026)': some belong to a name."""
+    before, after = re.search(r"[\"(]*$", text[:begin]), re.match(r"[?!\")]*", text[end:])
+    heads, tails = len(before[0]) if before else 0, len(after[0]) if after else 0
+    for head in range(min(heads, 2) + 1):
+        for tail in range(min(tails, 2) + 1):
+            if head or tail:
+                yield text[begin - head : end + tail]

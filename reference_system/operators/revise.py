@@ -86,8 +86,11 @@ SIMILAR: Final = 0.8
 
 
 def spelled(title: str) -> str:
-    """A title without case and separators; signs that make another name, as in C++, count."""
-    return " ".join(re.split(r"[\s\-_/.,:;'’\"()]+", key(title))).strip()
+    """A title without case and separators; signs that make another name, as in C++, count.
+
+    One of separators alone stays as it is.
+    """
+    return " ".join(re.split(r"[\s\-_/.,:;'’\"()]+", key(title))).strip() or key(title)
 
 
 def loose(name: str) -> str:

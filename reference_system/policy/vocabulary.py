@@ -82,10 +82,10 @@ def _thing(name: str, meaning: str, parts: Mapping[str, Named]) -> dict[str, Nam
 
 _EVERYWHERE: Final = {
     "tenant": _text("whose memory it is"),
-    "operator": _text("what runs", "ingest", "revise", "forget", "retrieve"),
+    "operator": _text("what runs", "ingest", "revise", "forget", "retrieve", "restore"),
     "footprint": _number("tokens of the tenant's active fields"),
     "live": _number("how many active fields the tenant has"),
-    "interactions": _number("how many transitions the tenant has had"),
+    "interactions": _number("how often something of the tenant was written so far"),
 }
 _FIELD: Final = {
     "name": _text("its name"),
@@ -129,7 +129,7 @@ _DELTA: Final = {
 }
 _EVIDENCE: Final = Taken(
     "names",
-    "what is written down with the finding",
+    "for readers; a finding always keeps the field, its entry and the instant",
     ("updated_field", "entry", "transition", "timestamp"),
 )
 _REJECT: Final = {"reason": Taken("text", "what is said to whoever asked for it")}
@@ -211,7 +211,7 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
             _thing("topic", "the older topic", _TOPIC),
             _thing("other", "the newer topic", _TOPIC),
             {
-                "same_title": _flag("their titles are equal, case and blanks apart"),
+                "same_title": _flag("their titles are equal, case, blanks and punctuation apart"),
                 "stated": _flag("somebody said that both are one"),
                 "similarity": _number("cosine of their embeddings, -1 to 1"),
             },

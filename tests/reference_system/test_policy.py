@@ -367,7 +367,7 @@ REFUSED: Final = [
     (READ.format("^3 IN field.tags"), "3 is a number, field.tags is a list of texts", ""),
     (READ.format("field.name IN ('a', ^3)"), "3 is a number and field.name is a text", ""),
     ("SET lim = 3 " + READ.format("EXISTS ^lim"), "lim is a setting, EXISTS wants a name of the scene", ""),
-    (UPDATED.format("flag_for_revision WITH evidence=^3"), f"evidence is names in braces, of {EVIDENCE}: what is written down with the finding", ""),
+    (UPDATED.format("flag_for_revision WITH evidence=^3"), f"evidence is names in braces, of {EVIDENCE}: for readers; a finding always keeps the field, its entry and the instant", ""),
     ("POLICY p ON unit_read DO reinforce WITH weight=^0", "weight is a number above 0: how many accesses it counts for; 1 if not said", ""),
     ("POLICY p ON fact_received DO reject WITH reason=^3", "reason is a text in single quotes: what is said to whoever asked for it", ""),
     ("SET bound = ^'x'", "bound is a number above 0: active tokens that a tenant may have (beta); if not set, any number", ""),
