@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from steeltrap.reference_system.state import Entry, Field, Mirror
+from steeltrap.reference_system.state import HIDDEN, Entry, Field, Mirror, PolicyText, Topic
 from steeltrap.reference_system.stores.base import Store
 from steeltrap.reference_system.timeline import present
 from steeltrap.reference_system.transition import sentence
@@ -13,27 +13,43 @@ from steeltrap.reference_system.transition import sentence
 __all__ = ["problems"]
 
 
-def problems(store: Store, mirror: Mirror, count: Callable[[str], int]) -> list[str]:
+def problems(
+    store: Store, mirror: Mirror, policies: list[PolicyText], count: Callable[[str], int]
+) -> list[str]:
     """Everything that is wrong, in words; empty if all is well.
 
     Args:
         store: read whole.
         mirror: the present that operators work on; it must agree with the store.
+        policies: those that operators follow.
         count: tokens of a text.
     """
+    found: list[str] = []
     stored = Mirror()
-    stored.load(store.load())
-    found = [*_differences(stored, mirror), *_structure(stored)]
-    for field in stored.fields.values():
-        found += _history(field, store.entries([field.id]))
-        found += _field(stored, field, count)
+    try:
+        kept = stored.load(store.load())
+        found += _differences(stored, mirror)
+        if kept and [policy.text for policy in kept] != [policy.text for policy in policies]:
+            found.append("the stored policies are not those that operators follow")
+        found += _structure(stored)
+        for field in stored.fields.values():
+            found += _history(field, store.entries([field.id]))
+            found += _field(stored, field, count)
+        found += _footprints(stored, mirror)
+    except (ValueError, TypeError, KeyError) as error:
+        found.append(f"a record cannot be read: {error}")
+    return found
+
+
+def _footprints(stored: Mirror, mirror: Mirror) -> Iterator[str]:
+    """The tokens that were counted on the way are those of what is active."""
     for tenant, topics in stored.of_tenant.items():
         fields = [stored.fields[name] for topic in topics for name in stored.of_topic[topic]]
         stored.clocks[tenant] = mirror.clocks.get(tenant, "")
         tokens = sum(field.tokens for field in fields if stored.active(field))
-        if tokens != mirror.footprint.get(tenant, 0):
-            found.append(f"{tenant}: the footprint is said to be {mirror.footprint.get(tenant, 0)} and is {tokens}")  # fmt: skip
-    return found
+        counted = mirror.footprint.get(tenant, 0)
+        if tokens != counted:
+            yield f"{tenant}: the footprint is said to be {counted} and is {tokens}"
 
 
 def _differences(stored: Mirror, mirror: Mirror) -> Iterator[str]:
@@ -51,6 +67,8 @@ def _structure(mirror: Mirror) -> Iterator[str]:
     for edge in mirror.edges.values():
         if not {edge.source, edge.target} <= known:
             yield f"edge {edge.id} leads from {edge.source} to {edge.target}, and one is not there"
+        elif {_tenant(mirror, edge.source), _tenant(mirror, edge.target)} != {edge.tenant}:
+            yield f"edge {edge.id} of {edge.tenant} leads to another tenant"
     for alias in mirror.aliases.values():
         if alias.target not in known:
             yield f"the name {alias.name} leads to {alias.target}, which is not there"
@@ -60,6 +78,25 @@ def _structure(mirror: Mirror) -> Iterator[str]:
     for topic in mirror.topics.values():
         if topic.into and topic.into not in mirror.topics:
             yield f"topic {topic.id} was merged into {topic.into}, which is not there"
+    for held in (mirror.topics, mirror.fields):
+        for name in held:
+            if _circles(held, name):
+                yield f"{name} was merged into itself"
+
+
+def _tenant(mirror: Mirror, name: str) -> str:
+    return (mirror.topics.get(name) or mirror.fields[name]).tenant
+
+
+def _circles(held: Mapping[str, Topic | Field], name: str) -> bool:
+    """Whether what something was merged into leads nowhere."""
+    seen = {name}
+    while name in held and held[name].into:
+        name = held[name].into
+        if name in seen:
+            return True
+        seen.add(name)
+    return False
 
 
 def _field(mirror: Mirror, field: Field, count: Callable[[str], int]) -> Iterator[str]:
@@ -69,6 +106,10 @@ def _field(mirror: Mirror, field: Field, count: Callable[[str], int]) -> Iterato
         return
     if topic.tenant != field.tenant:
         yield f"field {field.id} of {field.tenant} belongs to a topic of {topic.tenant}"
+    if field.into and field.into not in mirror.fields:
+        yield f"field {field.id} was merged into {field.into}, which is not there"
+    if not 0 <= field.level <= HIDDEN:
+        yield f"field {field.id} is on rung {field.level} of a ladder of {HIDDEN}"
     if math.isnan(field.salience) or field.salience == math.inf:
         yield f"field {field.id} has salience {field.salience}"
     if field.value is not None and not field.into:
@@ -93,5 +134,9 @@ def _history(field: Field, entries: list[Entry]) -> Iterator[str]:
     )
     if held != (field.seq, field.value, field.valid_from, field.turn, field.said_by):
         yield f"field {field.id} holds {field.value} (line {field.seq}); its history says {held[1]} (line {held[0]})"  # fmt: skip
-    if field.state == "set" and field.value is None:
-        yield f"field {field.id} is set without a value"
+    if (field.state == "unset") != (field.value is None):
+        yield f"field {field.id} is {field.state} and has {field.value}"
+    ends = [e.until for e in entries if e.op == "ends" and e.about == field.seq]
+    until = ends[-1] if ends else now.until if now else None
+    if field.until != until:
+        yield f"field {field.id} is said to hold until {field.until}; its history says {until}"

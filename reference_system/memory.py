@@ -38,6 +38,7 @@ from steeltrap.reference_system.state import (
     FULL,
     NEVER,
     Delta,
+    Entry,
     Evidence,
     Field,
     Mirror,
@@ -48,7 +49,7 @@ from steeltrap.reference_system.state import (
 )
 from steeltrap.reference_system.statements import Question, Statement
 from steeltrap.reference_system.stores import Kind, open_store
-from steeltrap.reference_system.stores.base import Store
+from steeltrap.reference_system.stores.base import DamagedStore, Store
 from steeltrap.reference_system.stores.plain import PlainStore
 from steeltrap.reference_system.timeline import Held, as_of, timeline
 from steeltrap.reference_system.transition import (
@@ -88,8 +89,10 @@ class Served(msgspec.Struct, frozen=True, omit_defaults=True):
     review: bool = False
     """It has to be looked at before it can be relied on."""
     never_true: bool = False
+    contested: bool = False
+    """It was kept beside the value that held, and was never current."""
     salience: float | None = None
-    """As stored, before this reading: a logarithm, comparable among all fields and times."""
+    """As stored, before this reading: a day, comparable among all fields and times."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -128,6 +131,8 @@ class Memory:
 
     Raises:
         PolicyError: the policies in the store cannot be read.
+        DamagedStore: a record in the store cannot be read.
+        ValueError: the embedder gives vectors of another length than those in the store.
     """
 
     def __init__(
@@ -144,7 +149,15 @@ class Memory:
         self._interpreter = interpreter
         self._lock = threading.RLock()
         self._mirror = Mirror()
-        texts = self._mirror.load(store.load())
+        try:
+            texts = self._mirror.load(store.load())
+            self._router = Router(self._mirror, embed)
+        except (TypeError, ValueError) as error:
+            raise DamagedStore(
+                f"a record in the store cannot be read ({error}); nothing was changed. "
+                "Bring the store back from a copy"
+            ) from error
+        self._router.fits()
         known = PolicySet.of(texts) if texts else None
         chosen = policies or known or default_policies()
         if known is None or chosen.texts() != known.texts():
@@ -152,7 +165,6 @@ class Memory:
         for tenant, name in self._mirror.latest().items():
             self._mirror.advance(tenant, store.entries([name])[-1].recorded)
         self._tools = Tools(chosen, count, embed, shared_salience)
-        self._router = Router(self._mirror, embed)
         self._unseen: dict[str, dict[str, None]] = {
             tenant: dict(topics) for tenant, topics in self._mirror.of_tenant.items()
         }
@@ -253,7 +265,10 @@ class Memory:
 
         Raises:
             PolicyBreach: a policy refuses the transition, and nothing is served.
+            ValueError: an instant is malformed, or the limit is negative.
         """
+        if limit < 0:
+            raise ValueError(f"at most {limit} values cannot be served; give a limit of 0 or more")
         with self._lock:
             draft = self._draft("retrieve", tenant, at)
             past: dict[str, list[Served]] = {}
@@ -337,13 +352,18 @@ class Memory:
             return [self._now(field) for field in fields if self._mirror.active(field, when)]
 
     def history(self, tenant: str, topic: str, field: str) -> list[Served]:
-        """Every value that a field had, oldest first, whatever has become of the field."""
+        """Every value that a field had, oldest first, whatever has become of the field, and those
+        that were kept beside it.
+        """
         with self._lock:
             found = self._find(tenant, topic, field)
             if found is None:
                 return []
-            held = [h for h in self._timeline(found) if h.entry.value is not None]
-            return [self._then(found, h) for h in held]
+            entries = self._store.entries(self._mirror.lineage(found.id))
+            held = [h for h in timeline(entries) if h.entry.value is not None]
+            told = [self._then(found, h) for h in held]
+            told += [self._beside(found, e) for e in entries if e.op == "contested"]
+            return sorted(told, key=lambda served: served.valid_from)
 
     def lookup(self, tenant: str, topic: str, field: str) -> Served | None:
         """The present value of a field, also where it is hidden or archived."""
@@ -360,7 +380,7 @@ class Memory:
             return [self._now(field) for field in kept]
 
     def salience(self, tenant: str, topic: str, field: str) -> float | None:
-        """The stored salience: a logarithm that no time and nobody else's reading changes."""
+        """The stored salience: a day since 1970 that no time and nobody else's reading changes."""
         with self._lock:
             found = self._find(tenant, topic, field)
             return found.salience if found is not None and found.salience > NEVER else None
@@ -398,7 +418,7 @@ class Memory:
         is shared: then what was read here has moved theirs.
 
         Raises:
-            KeyError: there is nothing of the kind.
+            KeyError: there is no such topic or field; a tenant without any has nothing to erase.
         """
         with self._lock:
             topics, fields = self._doomed(tenant, topic, field)
@@ -434,7 +454,7 @@ class Memory:
     def check(self) -> list[str]:
         """What is wrong with the store; empty if every invariant holds."""
         with self._lock:
-            return problems(self._store, self._mirror, self._tools.count)
+            return problems(self._store, self._mirror, self.policies.texts(), self._tools.count)
 
     def checkpoint(self) -> None:
         """Fold the log of the store into its main file."""
@@ -503,9 +523,10 @@ class Memory:
 
     def _settled(self, tenant: str, at: str) -> list[Transition]:
         """Deal with all evidence in the state, that which is found on the way included."""
-        done = []
-        while pending := self._pending(tenant):
+        done, tried = [], set[str]()
+        while pending := [e for e in self._pending(tenant) if e.id not in tried]:
             done += [self._repair(tenant, at, evidence) for evidence in pending]
+            tried |= {evidence.id for evidence in pending}
         return done
 
     def _pending(self, tenant: str) -> list[Evidence]:
@@ -513,13 +534,16 @@ class Memory:
         return sorted(found, key=lambda evidence: evidence.order)
 
     def _repair(self, tenant: str, at: str, evidence: Evidence) -> Transition:
-        """One repair. If a policy refuses it, what it is about is marked for review instead."""
+        """One repair. If a policy refuses it, what it is about is marked for review instead; if that
+        is refused too, the evidence stays, and the next revision tries again.
+        """
         draft = self._draft("revise", tenant, at)
         try:
             self._run(draft, lambda d: repair(d, evidence, self._store.entry))
         except PolicyBreach:
             marked = self._draft("revise", tenant, at)
-            self._run(marked, lambda d: mark(d, evidence, self._store.entry))
+            with suppress(PolicyBreach):
+                self._run(marked, lambda d: mark(d, evidence, self._store.entry))
         return draft.transition
 
     def _bring_back(self, draft: Draft, topic: str, field: str) -> None:
@@ -607,6 +631,11 @@ class Memory:
             held.valid_to, held.sources, entry.said_by, held.last and field.state == "review",
             held.never_true,
         )  # fmt: skip
+
+    def _beside(self, field: Field, entry: Entry) -> Served:
+        """A value that was kept beside the one that held."""
+        held = Held(entry, entry.valid_from, entry.until, (entry.turn, *entry.sources), False, False)  # fmt: skip
+        return msgspec.structs.replace(self._then(field, held), contested=True)
 
     # ------------------------------------------------------------ erasure
 

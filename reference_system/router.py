@@ -42,6 +42,20 @@ class Router:
         for field in mirror.fields.values():
             self._put_note(field)
 
+    def fits(self) -> None:
+        """See to it that the embedder can be compared with the vectors that are stored.
+
+        Raises:
+            ValueError: it gives vectors of another length.
+        """
+        stored = next((len(t.vector) // 4 for t in self._mirror.topics.values() if t.vector), 0)
+        made = len(self._embed([""])[0]) if self._embed is not None and stored else stored
+        if made != stored:
+            raise ValueError(
+                f"the store has vectors of {stored} numbers and the embedder gives {made}; "
+                "open it with the embedder that it was written with"
+            )
+
     def fork(self, mirror: Mirror) -> Router:
         """A copy over another mirror; the indexes are shared until the copy has to change them."""
         self._embed_waiting()

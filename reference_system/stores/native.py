@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -94,6 +93,7 @@ class NativeStore:
         self._lock = Lock(path)
         try:
             self._seal = Seal(path, _wal(path), "sqlite")
+            shutil.rmtree(_examined(path), ignore_errors=True)
             new = not path.exists() or path.stat().st_size == 0
             if not new:
                 _recognise(path)
@@ -126,7 +126,7 @@ class NativeStore:
         """Everything but the histories, in the order in which it was made."""
         for table, kind in _KEPT:
             order = _ORDER.get(kind, "tenant, CAST(substr(id, length(tenant) + 3) AS INTEGER)")
-            rows = self._db.execute(f"SELECT * FROM {table} ORDER BY {order}")
+            rows = self._db.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
             yield from (_record(kind, row) for row in rows)
 
     def read(self, touched: dict[str, float]) -> list[Field]:
@@ -288,6 +288,8 @@ def _recognise(path: Path) -> None:
     Raises:
         ForeignFile: it is not.
     """
+    if path.is_dir():
+        raise ForeignFile(f"{path} is a folder; name a file for the store")
     with path.open("rb") as file:
         head = file.read(100)
     if head[:16] != MAGIC:
@@ -312,11 +314,20 @@ def _examine(path: Path, seal: Seal) -> None:
     if not wal.exists() or wal.stat().st_size == 0:
         _read_through(path, path, "immutable=1")
         return
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".examined-") as folder:
-        copy = Path(folder, path.name)
+    folder = _examined(path)
+    folder.mkdir()
+    try:
+        copy = folder / path.name
         shutil.copyfile(path, copy)
         shutil.copyfile(wal, _wal(copy))
         _read_through(copy, path, "mode=rw")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _examined(path: Path) -> Path:
+    """Where a copy is read through; what a kill leaves there is removed at the next opening."""
+    return path.with_name(path.name + ".check")
 
 
 def _read_through(file: Path, path: Path, mode: str) -> None:
