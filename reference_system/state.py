@@ -614,6 +614,9 @@ class View:
         self.delta = delta
         self.tenant = delta.tenant
         self.at = delta.at
+        self._footprint: int | None = None
+        self._within: dict[str, dict[str, None]] = {}
+        """Topic -> ids of the fields that were proposed in it."""
 
     # ------------------------------------------------------------ reading
 
@@ -649,9 +652,10 @@ class View:
         found = self.mirror.by_name.get((topic.id, wanted))
         if found is not None and self.field(found).topic != topic.id:
             found = None
-        for field in self.delta.fields.values():
+        for name in self._within.get(topic.id, ()):
+            field = self.field(name)
             if field.topic == topic.id and not field.into and key(field.name) == wanted:
-                found = field.id
+                found = name
         if found is None:
             found = self._alias(topic.id, wanted)
         return self.survivor(found) if found is not None else None
@@ -691,9 +695,9 @@ class View:
 
     def fields_of(self, topic: str) -> Iterator[Field]:
         """The fields of a topic that were not merged away."""
-        known, fields = self.mirror.of_topic.get(topic, {}), self.mirror.fields
-        names: Iterable[str] = dict.fromkeys((*known, *self.delta.fields))
-        if any(name in fields and name not in known for name in self.delta.fields):
+        known, proposed = self.mirror.of_topic.get(topic, {}), self._within.get(topic, {})
+        names: Iterable[str] = dict.fromkeys((*known, *proposed))
+        if any(name in self.mirror.fields and name not in known for name in proposed):
             names = sorted(names, key=number)
         for name in names:
             field = self.field(name)
@@ -722,23 +726,37 @@ class View:
         )
 
     def footprint(self) -> int:
-        """Tokens of the tenant's active fields."""
-        tokens = self.mirror.footprint.get(self.tenant, 0)
-        for name in self._disturbed():
-            old, new = self.mirror.fields.get(name), self.field(name)
-            tokens += (new.tokens if self.active(new) else 0) - (
-                old.tokens if old is not None and self.mirror.active(old) else 0
+        """Tokens of the tenant's active fields; counted once, and from then on kept."""
+        if self._footprint is None:
+            names = dict.fromkeys(self.delta.fields)
+            for topic in self.delta.topics.values():
+                if self._turned(topic.id):
+                    names |= self.mirror.of_topic.get(topic.id, {})
+            known = (self.mirror.fields.get(name) for name in names)
+            self._footprint = (
+                self.mirror.footprint.get(self.tenant, 0)
+                + sum(self._shown(self.field(name)) for name in names)
+                - sum(old.tokens for old in known if old is not None and self.mirror.active(old))
             )
-        return tokens
+        return self._footprint
 
-    def _disturbed(self) -> Iterable[str]:
-        """Fields whose place in the footprint may be another than in the mirror."""
-        names = dict.fromkeys(self.delta.fields)
-        for topic in self.delta.topics.values():
-            old = self.mirror.topics.get(topic.id)
-            if old is not None and old.archived != topic.archived:
-                names |= self.mirror.of_topic.get(topic.id, {})
-        return names
+    def _turned(self, topic: str) -> bool:
+        """Whether a topic would be archived, or brought back."""
+        old, new = self.mirror.topics.get(topic), self.delta.topics.get(topic)
+        return old is not None and new is not None and old.archived != new.archived
+
+    def _shown(self, field: Field) -> int:
+        """What a field adds to the footprint."""
+        return field.tokens if self.active(field) else 0
+
+    def _counted(self, name: str) -> int:
+        """What a field has added to it so far."""
+        old = self.delta.fields.get(name)
+        if old is None and name in self.mirror.fields:
+            old = self.mirror.fields[name]
+            if not self._turned(old.topic):
+                return old.tokens if self.mirror.active(old) else 0
+        return 0 if old is None else self._shown(old)
 
     # ------------------------------------------------------------ proposing
 
@@ -754,10 +772,16 @@ class View:
 
     def put_topic(self, topic: Topic) -> None:
         """Propose a topic, new or changed."""
+        old = self.delta.topics.get(topic.id) or self.mirror.topics.get(topic.id)
+        if old is not None and old.archived != topic.archived:
+            self._footprint = None
         self.delta.topics[topic.id] = topic
 
     def put_field(self, field: Field) -> None:
         """Propose a field, new or changed in more than its salience."""
+        if self._footprint is not None:
+            self._footprint += self._shown(field) - self._counted(field.id)
+        self._within.setdefault(field.topic, {})[field.id] = None
         self.delta.fields[field.id] = field
         self.delta.touched.pop(field.id, None)
 
@@ -770,7 +794,8 @@ class View:
 
     def take_back(self, field: Field, topic: Topic | None) -> None:
         """Propose a new field no longer, and its topic as it was proposed before."""
-        del self.delta.fields[field.id]
+        self._footprint = None
+        del self.delta.fields[field.id], self._within[field.topic][field.id]
         if topic is None:
             self.delta.topics.pop(field.topic, None)
         else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from typing import Final, Literal
 
 import msgspec
@@ -129,9 +128,12 @@ def detect(view: View, topics: dict[str, None], near: Near, embed: Embed | None)
 
 def _detect_within(view: View, topic: Topic, embed: Embed | None, found: dict[tuple[str, str, str], None]) -> None:  # fmt: skip
     fields = [field for field in view.fields_of(topic.id) if "note" not in field.tags]
-    for first, second in combinations(fields, 2):
-        if loose(first.name) == loose(second.name):
-            found["drift", first.id, second.id] = None
+    named: dict[str, list[Field]] = {}
+    for field in fields:
+        alike = named.setdefault(loose(field.name), [])
+        for earlier in alike:
+            found["drift", earlier.id, field.id] = None
+        alike.append(field)
     if embed is not None and len(fields) > 1:
         vectors = embed([field.name for field in fields])
         for one, other in np.argwhere(np.triu(vectors @ vectors.T, 1) >= SIMILAR).tolist():
