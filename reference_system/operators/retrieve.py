@@ -24,14 +24,11 @@ class Found:
 
     field: Field
     as_of: str | None = None
-    """Serve what held at this instant."""
-    past: bool = False
-    """Serve what held before, and then the present value."""
+    """temporal: serve what held at this instant; None: what held before, and then the present."""
     recorded_by: str | None = None
     """Leave out what was learned after this instant."""
     because: str = ""
     """structural: how it hangs together with what was asked about."""
-    score: float = 0.0
 
 
 Route = Callable[[str, str, int], Sequence[str]]
@@ -50,14 +47,11 @@ def select(draft: Draft, question: Question, limit: int, route: Route) -> list[F
     fields = _asked(draft, question, limit, route)
     match question.mode:
         case "topic":
-            found = [Found(f, score=f.salience) for f in fields if draft.view.active(f)]
+            found = [Found(f) for f in fields if draft.view.active(f)]
         case "temporal":
             of = moment(question.as_of) if question.as_of else None
             by = moment(question.recorded_by) if question.recorded_by else None
-            found = [
-                Found(f, as_of=of, past=of is None, recorded_by=by, score=f.salience)
-                for f in fields
-            ]
+            found = [Found(f, as_of=of, recorded_by=by) for f in fields]
         case "structural":
             found = _related(draft, fields)
     return found[:limit]

@@ -270,7 +270,10 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
                     "of its history the latest values are shown, the others when asked for",
                     ("field",),
                 ),
-                "hide": Act("it is active no longer, and found when it is asked for", ("field",)),
+                "hide": Act(
+                    "it is active no longer; `lookup` finds it, and `restore` brings it back",
+                    ("field",),
+                ),
             },
             _thing("field", "the field", _FIELD),
             _thing("topic", "its topic", _TOPIC),
@@ -280,7 +283,9 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
             "a topic that is empty or has only hidden fields is looked at",
             {
                 "protect": Act("it stays as it is, whatever other policies say", ("topic",)),
-                "archive": Act("it leaves routing, and is found when it is asked for", ("topic",)),
+                "archive": Act(
+                    "it leaves routing; `lookup` finds it, and `restore` brings it back", ("topic",)
+                ),
             },
             _thing("topic", "the topic", _TOPIC),
         ),
