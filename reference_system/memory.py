@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,7 +29,7 @@ from steeltrap.reference_system.check import problems
 from steeltrap.reference_system.interpret import Interpreter, Sketch, Speech
 from steeltrap.reference_system.operators.forget import forget
 from steeltrap.reference_system.operators.ingest import ingest
-from steeltrap.reference_system.operators.retrieve import Found, reinforce, select
+from steeltrap.reference_system.operators.retrieve import Found, reinforce, select, wake
 from steeltrap.reference_system.operators.revise import detect, mark, repair
 from steeltrap.reference_system.policy import PolicySet, default_policies
 from steeltrap.reference_system.router import Router
@@ -278,6 +279,8 @@ class Memory:
                 if question.mode == "temporal":
                     past.update(self._past(found, draft.at, limit))
                     found = [f for f in found if f.field.id in past]
+                elif question.mode == "topic":
+                    wake(draft, (f.field for f in found))
                 reinforce(draft, (f.field for f in found))
                 return found
 
@@ -285,6 +288,7 @@ class Memory:
             served = [
                 item for f in found for item in past.get(f.field.id) or self._stored(f, draft)
             ]
+            self._make_room(tenant, at)
             return Answer(served, draft.transition)
 
     def restore(self, tenant: str, topic: str, field: str, *, at: str) -> Transition:
@@ -344,6 +348,8 @@ class Memory:
         """The active content: every value that competes for a place in an answer."""
         with self._lock:
             when = moment(at) if at is not None else None
+            if when is not None:
+                self._arrive(tenant, when)
             fields = (
                 self._mirror.fields[name]
                 for topic in self._mirror.of_tenant.get(tenant, ())
@@ -482,7 +488,26 @@ class Memory:
     def _draft(self, operator: Operator, tenant: str, at: str) -> Draft:
         if not tenant or "\n" in tenant:
             raise ValueError(f"{tenant!r} cannot name a tenant; give it a name of one line")
+        self._arrive(tenant, moment(at))
         return Draft(self._mirror, self._tools, operator, tenant, moment(at))
+
+    def _arrive(self, tenant: str, at: str) -> None:
+        """Values that were said to hold from a later time on, once that has come.
+
+        Each becomes the present as of its own time, in a transition of its own.
+        """
+        due = self._mirror.due.get(tenant)
+        evidence = None
+        while due and due[0][0] <= at:
+            evidence = self._mirror.evidence[due[0][2]]
+            draft = Draft(self._mirror, self._tools, "revise", tenant, evidence.at)
+            try:
+                self._run(draft, partial(repair, evidence=evidence, entry=self._store.entry))
+            except PolicyBreach:
+                dropped = Draft(self._mirror, self._tools, "revise", tenant, evidence.at)
+                self._run(dropped, partial(_resolve, evidence=evidence))
+        if evidence is not None:
+            self._make_room(tenant, evidence.at)
 
     def _run(self, draft: Draft, work: Callable[[Draft], _T]) -> _T:
         """Propose, hold against P, commit, and only then let it be the present."""
@@ -530,7 +555,9 @@ class Memory:
         return done
 
     def _pending(self, tenant: str) -> list[Evidence]:
-        found = [e for e in self._mirror.evidence.values() if e.tenant == tenant]
+        found = [
+            e for e in self._mirror.evidence.values() if e.tenant == tenant and e.kind != "due"
+        ]
         return sorted(found, key=lambda evidence: evidence.order)
 
     def _repair(self, tenant: str, at: str, evidence: Evidence) -> Transition:
@@ -674,3 +701,7 @@ class Memory:
         for name in sorted(stay):
             draft.refresh(name, without=gone)
         self._run(draft, lambda _: None)
+
+
+def _resolve(draft: Draft, evidence: Evidence) -> None:
+    draft.view.resolve(evidence.id)

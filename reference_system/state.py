@@ -21,6 +21,7 @@ import copy
 import heapq
 import math
 import unicodedata
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -64,7 +65,7 @@ ASSOCIATION: Final = "association"
 NEVER: Final = -math.inf
 """The salience of what was never accessed."""
 
-Written = Literal["told", "corrected", "withdrawn", "derived", "contested", "restated", "ends", "void", "doubted", "merged"]  # fmt: skip
+Written = Literal["told", "corrected", "withdrawn", "derived", "contested", "restated", "ends", "void", "doubted", "merged", "planned"]  # fmt: skip
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +78,7 @@ class Entry(_Record, frozen=True, gc=False):
     `told`, `corrected`, `withdrawn` and `derived` entries were current when they were written,
     unless they are news about an earlier time. `contested` ones were kept beside the current
     value. `restated`, `ends` and `void` say something of the entry `about`, and `doubted` that the
-    present value waits for review. `merged` says which entry (`about` of the field `via`) holds
+    present value waits for review. `planned` holds a value that begins to hold later. `merged` says which entry (`about` of the field `via`) holds
     since two fields were merged.
     """
 
@@ -189,15 +190,16 @@ class Evidence(_Record, frozen=True, gc=False):
 
     id: str
     tenant: str
-    kind: Literal["dependency", "duplicate", "drift", "group"]
+    kind: Literal["dependency", "duplicate", "drift", "group", "due"]
     subject: str
-    """dependency, drift: a field; duplicate, group: a topic."""
+    """dependency, drift, due: a field; duplicate, group: a topic."""
     other: str
-    """duplicate: a topic; drift: a field; group: the name of the group."""
+    """duplicate: a topic; drift: a field; group: the name of the group; due: whose words."""
     seq: int
-    """dependency: the entry that changed."""
+    """dependency: the entry that changed; due: the one that is planned."""
     order: int
     at: str
+    """due: from when the planned value holds; elsewhere when it was found."""
     policy: str
     """The policy that flagged it."""
 
@@ -359,6 +361,8 @@ class Mirror:
         self.hidden: dict[str, list[tuple[float, str]]] = {}
         """Tenant -> the same of hidden fields."""
         self._counted: dict[str, int] = {}
+        self.due: dict[str, list[tuple[str, int, str]]] = {}
+        """Tenant -> (instant, order, evidence) of values that hold from a later time on, in order."""
         self._expiring: dict[str, list[tuple[str, str]]] = {}
 
     def fork(self) -> Mirror:
@@ -478,6 +482,8 @@ class Mirror:
     def put_evidence(self, name: str, evidence: Evidence | None) -> None:
         """Add a finding, or with None remove it."""
         old = self.evidence.pop(name, None)
+        if old is not None and old.kind == "due":
+            self.due[old.tenant].remove((old.at, old.order, name))
         if old is not None and old.kind == "dependency":
             del self._changed[old.subject][name]
             if not self._changed[old.subject]:
@@ -486,6 +492,8 @@ class Mirror:
             return
         self.evidence[name] = evidence
         self._number(evidence.tenant, evidence.id, evidence.order)
+        if evidence.kind == "due":
+            insort(self.due.setdefault(evidence.tenant, []), (evidence.at, evidence.order, name))
         if evidence.kind == "dependency":
             self._changed.setdefault(evidence.subject, {})[name] = None
 
@@ -514,6 +522,13 @@ class Mirror:
             if field is not None:
                 self._count(field)
 
+    def expired(self, tenant: str, at: str) -> list[str]:
+        """Fields whose time will be up at an instant that has not been seen yet."""
+        heap = self._expiring.get(tenant)
+        if not heap or heap[0][0] > at:
+            return []
+        return [name for until, name in heap if until <= at and name in self.fields]
+
     def drop(self, tenant: str, topics: Iterable[str], fields: Iterable[str]) -> None:
         """Remove topics, fields, and all that speaks of them, for good."""
         gone = {*topics, *fields}
@@ -531,7 +546,7 @@ class Mirror:
             self.of_topic.pop(name, None)
             self._forget_name(self.by_title, (tenant, key(topic.title)), name)
         if not self.of_tenant.get(tenant):
-            for held in (self.of_tenant, self.orders, self.numbers, self.clocks, self.footprint, self.live, self.fading, self.hidden, self._expiring):  # fmt: skip
+            for held in (self.of_tenant, self.orders, self.numbers, self.clocks, self.footprint, self.live, self.fading, self.hidden, self.due, self._expiring):  # fmt: skip
                 held.pop(tenant, None)
 
     # ------------------------------------------------------------ bookkeeping
@@ -710,6 +725,14 @@ class View:
         new = [edge for edge in self.delta.edges.values() if edge.source == source]
         return [self.mirror.edges[name] for name in known if name not in self.delta.edges] + new
 
+    def plans(self, name: str) -> list[Evidence]:
+        """Values of a field that begin to hold later, in the order of their times."""
+        known = (self.mirror.evidence[e] for _, _, e in self.mirror.due.get(self.tenant, ()))
+        found = {e.id: e for e in known if e.subject == name and e.id not in self.delta.evidence}
+        new = (e for e in self.delta.evidence.values() if e is not None and e.kind == "due")
+        found |= {e.id: e for e in new if e.subject == name}
+        return list(found.values())
+
     def arriving(self, target: str) -> list[Edge]:
         """The edges to a field or topic, oldest first."""
         known = self.mirror.arriving.get(target, {})
@@ -732,6 +755,7 @@ class View:
             for topic in self.delta.topics.values():
                 if self._turned(topic.id):
                     names |= self.mirror.of_topic.get(topic.id, {})
+            names |= dict.fromkeys(self.mirror.expired(self.tenant, self.at))
             known = (self.mirror.fields.get(name) for name in names)
             self._footprint = (
                 self.mirror.footprint.get(self.tenant, 0)

@@ -81,7 +81,6 @@ class Draft:
     """A proposed transition under way."""
 
     def __init__(self, mirror: Mirror, tools: Tools, operator: Operator, tenant: str, at: str) -> None:  # fmt: skip
-        mirror.advance(tenant, at)
         numbers = mirror.orders.get(tenant, 0), mirror.numbers.get(tenant, 0)
         self.view = View(mirror, Delta(tenant, at, *numbers))
         self.tools = tools

@@ -47,7 +47,7 @@ def _fading(draft: Draft, seen: dict[tuple[float, str], None]) -> Iterator[Field
         field = mirror.fields.get(name)
         if field is None or field.salience != salience or item in seen:
             continue
-        if mirror.active(field):
+        if draft.view.active(field):
             seen[item] = None
             draft.looked_at.append(name)
             yield field
@@ -96,7 +96,10 @@ def _spare(draft: Draft, hidden: list[Field]) -> None:
 def _consider(draft: Draft, field: Field) -> bool:
     """What policies say of a field; whether it is hidden."""
     scene = Considered(draft, field)
-    firing = draft.first("forgetting", scene, draft.title(field))
+    firing = draft.tools.policies.first("forgetting", scene)
+    if firing is not None and firing.action != "protect":
+        # What stays as it is would fill the record of a memory in which all is vital.
+        draft.transition.firings.append((firing, draft.title(field)))
     level = {"compress": COMPRESSED, "hide": HIDDEN}.get(firing.action if firing else "", 0)
     if level > field.level:
         order = draft.view.next_order()

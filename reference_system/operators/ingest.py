@@ -125,8 +125,55 @@ def _fact(draft: Draft, turn: str, fact: Fact) -> None:
             view.take_back(field, before)
         draft.note(f"{name}: '{fact.value}' from {fact.said_by} not taken")
         return
+    if valid_from > draft.at and firing.action == "supersede":
+        _plan(draft, turn, field, fact, valid_from, until, firing)
+        return
     awake(draft, view.topic(field.topic))
     _take_in(draft, turn, field, fact, valid_from, until, firing)
+
+
+def _plan(
+    draft: Draft, turn: str, field: Field, fact: Fact, valid_from: str, until: str | None, firing: Firing
+) -> None:  # fmt: skip
+    """A value that begins to hold later: the present one stands until then."""
+    _orderly(draft, field, valid_from, until)
+    view = draft.view
+    entry = draft.write(
+        field, "planned", turn=turn, said_by=fact.said_by, policy=firing.policy, value=fact.value,
+        valid_from=valid_from, until=until,
+    )  # fmt: skip
+    view.put_field(msgspec.structs.replace(
+        draft.tagged(field, fact.tags), entries=entry.seq, order=entry.order
+    ))  # fmt: skip
+    view.put_evidence(Evidence(
+        view.new_id("e"), draft.tenant, "due", field.id, fact.said_by, entry.seq, entry.order,
+        valid_from, firing.policy,
+    ))  # fmt: skip
+    draft.note(f"{draft.title(field)} = {fact.value} from {valid_from} on")
+
+
+def arrive(draft: Draft, field: Field, planned: Entry) -> None:
+    """The time of a planned value has come: it is taken in as if it were said now."""
+    topic = draft.view.topic(field.topic)
+    fact = Fact(
+        topic.title, field.name, planned.value or "", planned.said_by, planned.valid_from, planned.until
+    )  # fmt: skip
+    scene = Incoming(draft, topic, field, fact, planned.said_by, planned.valid_from)
+    firing = draft.first("fact_received", scene, draft.title(field))
+    if firing is None or firing.action == "reject":
+        draft.note(f"{draft.title(field)}: '{planned.value}' from {planned.said_by} not taken")
+        return
+    awake(draft, topic)
+    _take_in(draft, planned.turn, field, fact, planned.valid_from, planned.until, firing)
+
+
+def _orderly(draft: Draft, field: Field, valid_from: str, until: str | None) -> None:
+    """Refuse an end before the beginning."""
+    if until is not None and until <= valid_from:
+        raise ValueError(
+            f"{draft.title(field)} would end ({until}) before it begins ({valid_from}); "
+            "say also from when it held, in valid_from"
+        )
 
 
 def _take_in(
@@ -136,11 +183,8 @@ def _take_in(
     rank = draft.tools.policies.authority
     same = field.state == "set" and field.holds(draft.at) and same_value(field.value or "", fact.value)  # fmt: skip
     higher = rank(fact.said_by) > rank(field.said_by)
-    if until is not None and until <= valid_from and not same:
-        raise ValueError(
-            f"{draft.title(field)} would end ({until}) before it begins ({valid_from}); "
-            "say also from when it held, in valid_from"
-        )
+    if not same:
+        _orderly(draft, field, valid_from, until)
     if firing.action == "keep_both":
         _beside(draft, turn, field, fact, valid_from, until, firing)
     elif same and not higher:
@@ -262,7 +306,8 @@ def _beside(
 def _withdraw(draft: Draft, turn: str, said: Withdrawal) -> None:
     topic = draft.view.find_topic(said.topic)
     field = draft.view.find_field(topic, said.field) if topic else None
-    if topic is None or field is None or not field.holds(draft.at):
+    plans = draft.view.plans(field.id) if field else []
+    if topic is None or field is None or not (field.holds(draft.at) or plans):
         draft.note(f"{said.topic} / {said.field} has no value to withdraw")
         return
     scene = Incoming(draft, topic, field, None, said.said_by, draft.at)
@@ -270,11 +315,29 @@ def _withdraw(draft: Draft, turn: str, said: Withdrawal) -> None:
     if firing is None or firing.action != "supersede":
         draft.note(f"{draft.title(field)}: withdrawal by {said.said_by} not taken")
         return
+    field = _cancel(draft, turn, field, plans, said.said_by, firing.policy)
+    if not field.holds(draft.at):
+        return
     entry = draft.write(
         field, "withdrawn", turn=turn, said_by=said.said_by, policy=firing.policy,
         valid_from=max(draft.at, field.valid_from),
     )  # fmt: skip
     _present(draft, field, entry)
+
+
+def _cancel(
+    draft: Draft, turn: str, field: Field, plans: list[Evidence], said_by: str, policy: str
+) -> Field:
+    """Values that would hold from a later time on will not, unless a higher source said so."""
+    rank = draft.tools.policies.authority
+    for plan in plans:
+        if rank(said_by) >= rank(plan.other):
+            entry = draft.write(field, "void", turn=turn, said_by=said_by, policy=policy, about=plan.seq)  # fmt: skip
+            field = msgspec.structs.replace(field, entries=entry.seq, order=entry.order)
+            draft.view.put_field(field)
+            draft.view.resolve(plan.id)
+            draft.note(f"{draft.title(field)}: what was to hold from {plan.at} on is withdrawn")
+    return field
 
 
 # ---------------------------------------------------------------- structure

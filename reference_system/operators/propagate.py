@@ -3,10 +3,12 @@ policy fires. Association edges are never walked.
 
 A change goes out from the field that was spoken of; that field keeps what was said, so a cycle
 ends where it began. A field that somebody spoke of after the change stands, and so does one
-that comes out as it was; nothing beyond them moves.
+that comes out as it was; nothing beyond them moves. An edge obliges from when it was told.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import msgspec
 
@@ -35,8 +37,11 @@ def propagate(draft: Draft, origin: Field, cause: Entry) -> int:
     changed = 0
     for source, value, sources in walk:
         for edge in draft.view.leaving(source.id):
-            target = draft.view.survivor(edge.target) if edge.kind == EXTENSION else source
+            if edge.kind != EXTENSION or edge.order > cause.order:
+                continue
+            target = draft.view.survivor(edge.target)
             if target.id in reached:
+                _compare(draft, origin, source, value, target, edge)
                 continue
             reached.add(target.id)
             hops[target.id] = hops[source.id] + 1
@@ -47,6 +52,21 @@ def propagate(draft: Draft, origin: Field, cause: Entry) -> int:
             if new is not None and new.state == "set":
                 walk.append((new, new.value, new.sources))
     return changed
+
+
+def _compare(
+    draft: Draft, origin: Field, source: Field, value: str | None, target: Field, edge: Edge
+) -> None:
+    """Say where a second way to a field would give it another value; the first way stands."""
+    if target.id in (origin.id, source.id) or value is None or edge.rule is None:
+        return
+    with suppress(RuleError):
+        other = derive(edge.rule, value)
+        if not same_value(other, target.value or ""):
+            name = draft.title(target)
+            draft.note(
+                f"{name} would be {other} by way of {draft.title(source)}; it stays {target.value}"
+            )
 
 
 def _step(

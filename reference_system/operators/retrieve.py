@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from steeltrap.reference_system.operators.ingest import awake
 from steeltrap.reference_system.scenes import Considered
-from steeltrap.reference_system.state import ASSOCIATION, Edge, Field, View, accessed, moment
+from steeltrap.reference_system.state import ASSOCIATION, FULL, Edge, Field, View, accessed, moment
 from steeltrap.reference_system.statements import Place, Question
 from steeltrap.reference_system.transition import Draft
 
-__all__ = ["Found", "reinforce", "select"]
+__all__ = ["Found", "reinforce", "select", "wake"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,12 @@ def select(draft: Draft, question: Question, limit: int, route: Route) -> list[F
     fields = _asked(draft, question, limit, route)
     match question.mode:
         case "topic":
-            found = [Found(f) for f in fields if draft.view.active(f)]
+            named = _named(draft, question)
+            found = [
+                Found(f)
+                for f in fields
+                if draft.view.active(f) or (f.id in named and f.holds(draft.at))
+            ]
         case "temporal":
             of = moment(question.as_of) if question.as_of else None
             by = moment(question.recorded_by) if question.recorded_by else None
@@ -74,6 +82,28 @@ def _at(draft: Draft, place: Place) -> Iterable[Field]:
         field = draft.view.find_field(topic, place.field)
         return (field,) if field else ()
     return draft.view.fields_of(topic.id)
+
+
+def _named(draft: Draft, question: Question) -> set[str]:
+    """Fields that are asked for explicitly, which finds them also where they are not active."""
+    named: set[str] = set()
+    for place in question.places:
+        topic = draft.view.find_topic(place.topic)
+        if topic is not None and (place.field or topic.archived):
+            named |= {field.id for field in _at(draft, place)}
+    return named
+
+
+def wake(draft: Draft, fields: Iterable[Field]) -> None:
+    """What was asked for explicitly is active again: it was accessed, so it matters."""
+    view = draft.view
+    for field in fields:
+        if not view.active(field):
+            awake(draft, view.topic(field.topic))
+            view.put_field(
+                msgspec.structs.replace(view.field(field.id), level=FULL, order=view.next_order())
+            )
+            draft.note(f"{draft.title(field)} brought back")
 
 
 def _related(draft: Draft, fields: Sequence[Field]) -> list[Found]:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steeltrap.reference_system.operators.ingest import announce, awake
+from steeltrap.reference_system.operators.ingest import announce, arrive, awake
 from steeltrap.reference_system.operators.propagate import doubt, propagate
 from steeltrap.reference_system.scenes import Conflict, Drift, Duplicate, Group, Grown
 from steeltrap.reference_system.state import (
@@ -63,6 +63,9 @@ def repair(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry])
             _drift(draft, evidence)
         case "group":
             _promote(draft, evidence)
+        case "due":
+            field = draft.view.survivor(evidence.subject)
+            arrive(draft, field, entry(evidence.subject, evidence.seq))
 
 
 def mark(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry]) -> None:
@@ -73,7 +76,7 @@ def mark(draft: Draft, evidence: Evidence, entry: Callable[[str, int], Entry]) -
     if evidence.kind == "dependency":
         origin, cause = draft.view.field(evidence.subject), entry(evidence.subject, evidence.seq)
         for edge in draft.view.leaving(origin.id):
-            if edge.kind == EXTENSION:
+            if edge.kind == EXTENSION and edge.order <= cause.order:
                 doubt(draft, origin, draft.view.survivor(edge.target), cause, "refused")
 
 
@@ -226,7 +229,7 @@ def _absorb(draft: Draft, field: Field, other: Field) -> None:
     view.put_alias(other.topic, other.name, field.id)
     for edge in view.leaving(other.id):
         view.put_edge(msgspec.structs.replace(
-            edge, id=view.new_id("x"), source=field.id, order=view.next_order()
+            edge, id=view.new_id("x"), source=field.id
         ))  # fmt: skip
     view.put_field(msgspec.structs.replace(
         other, topic=field.topic, into=field.id, order=view.next_order()

@@ -144,6 +144,19 @@ class Link:
     target: Unit
     rule: Rule | None
     turn: str
+    number: int
+    """When it was told: it obliges from then on."""
+
+
+@dataclass(eq=False)
+class Plan:
+    """A value that begins to hold later."""
+
+    due: str
+    number: int
+    unit: Unit
+    said: Fact
+    turn: str
 
 
 @dataclass(eq=False)
@@ -167,6 +180,7 @@ class Home:
     titles: dict[str, Host] = field(default_factory=dict)
     """Former titles, and other names."""
     links: list[Link] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
     ties: list[tuple[Host, Host]] = field(default_factory=list)
     findings: list[tuple[Unit, Cause | None] | tuple[Host, Host]] = field(default_factory=list)
     """Changes (None: whatever changed the field last) and topics that are said to be one."""
@@ -388,6 +402,20 @@ class Model:
 
     # ------------------------------------------------------------ ingest
 
+    def arrive(self, tenant: str, at: str) -> None:
+        """What was planned becomes the present at its time, in the order of times."""
+        home, plan = self.homes.get(tenant), None
+        while home and (due := [plan for plan in home.plans if plan.due <= at]):
+            plan = min(due, key=lambda p: (p.due, p.number))
+            home.plans.remove(plan)
+            unit = plan.unit
+            while unit.into:
+                unit = unit.into
+            if not unit.now or self.rank(plan.said.said_by) >= self.rank(unit.now.who):
+                self.take_in(tenant, plan.due, plan.turn, unit, plan.said)
+        if plan is not None:
+            self.make_room(tenant, plan.due)
+
     def ingest(self, tenant: str, at: str, turn: str, statements: list[Statement]) -> None:
         """Take in what one turn says, and keep within the bound.
 
@@ -395,6 +423,7 @@ class Model:
             ValueError: a name is empty, or a field would follow from itself; nothing of this
                 model is to be relied on then.
         """
+        self.arrive(tenant, at)
         self.homes.setdefault(tenant, Home())
         for said in statements:
             match said:
@@ -446,6 +475,18 @@ class Model:
         unit = self.unit_for(tenant, host, said.field, said.about, said.tags)
         if unit.now and self.rank(said.said_by) < self.rank(unit.now.who):
             return
+        if said.valid_from and said.valid_from > at:
+            plain = Fact(
+                said.topic, said.field, said.value, said.said_by, said.valid_from, said.until
+            )
+            plan = Plan(said.valid_from, self.number(), unit, plain, turn)
+            self.homes[tenant].plans.append(plan)
+            unit.tags += [tag for tag in said.tags if tag not in unit.tags]
+            return
+        self.take_in(tenant, at, turn, unit, said)
+
+    def take_in(self, tenant: str, at: str, turn: str, unit: Unit, said: Fact) -> None:
+        """A value that nobody higher contradicts."""
         self.host_of(tenant, unit).archived = False
         start = said.valid_from or at
         line = Line(said.value, start, said.until, at, self.number(), turn, said.said_by)
@@ -492,9 +533,15 @@ class Model:
     def withdraw(self, tenant: str, at: str, turn: str, said: Withdrawal) -> None:
         """A field has no value any more."""
         unit = self.unit(tenant, said.topic, said.field)
-        if unit is None or not unit.holds(at) or unit.now is None:
+        if unit is None:
             return
-        if self.rank(said.said_by) < self.rank(unit.now.who):
+        if unit.now and self.rank(said.said_by) < self.rank(unit.now.who):
+            return
+        self.homes[tenant].plans = [
+            p for p in self.homes[tenant].plans
+            if p.unit is not unit or self.rank(p.said.said_by) > self.rank(said.said_by)
+        ]  # fmt: skip
+        if not unit.holds(at) or unit.now is None:
             return
         line = Line(None, max(at, unit.now.start), None, at, self.number(), turn, said.said_by)
         unit.lines.append(line)
@@ -512,7 +559,7 @@ class Model:
         changed = [x for x in known if x.rule != said.rule]
         home.links = [x for x in home.links if x not in changed]
         for _ in changed if known else (None,):
-            home.links.append(Link(ends[0], ends[1], said.rule, turn))
+            home.links.append(Link(ends[0], ends[1], said.rule, turn, self.number()))
 
     def same(self, tenant: str, said: Same) -> None:
         """Two titles are one: a finding if both are known, else another name."""
@@ -536,6 +583,7 @@ class Model:
         """Deal with the findings; look for more; keep within the bound."""
         if tenant not in self.homes:
             return
+        self.arrive(tenant, at)
         self.settle(tenant, at)
         if search:
             self.search(tenant, at)
@@ -559,6 +607,8 @@ class Model:
         while walk:
             source, value, trail = walk.pop(0)
             for link in [link for link in self.homes[tenant].links if link.source is source]:
+                if link.number > cause.number:
+                    continue
                 target = link.target
                 if target in reached:
                     continue
@@ -676,7 +726,7 @@ class Model:
             h.names = {n: unit if u is other else u for n, u in h.names.items()}
         giver.units.remove(other)
         copied = [
-            Link(unit, link.target, link.rule, link.turn)
+            Link(unit, link.target, link.rule, link.turn, link.number)
             for link in home.links
             if link.source is other
         ]
@@ -735,6 +785,7 @@ class Model:
 
     def forget(self, tenant: str, at: str) -> None:
         """Attenuate what has faded, the least salient first, until the rest is within the bound."""
+        self.arrive(tenant, at)
         places = [(h, u) for h, u in self.places(tenant) if self.active(h, u, at)]
         places.sort(key=lambda p: (self.stored(p[1]), self.tie(tenant, *self.position(tenant, p))))
         looked_at: list[Host] = []
@@ -777,13 +828,18 @@ class Model:
 
     def retrieve(self, tenant: str, at: str, question: Question) -> list[Shown | Past]:
         """What is served, and the access that this is."""
+        self.arrive(tenant, at)
         asked = self.asked(tenant, question.places)
+        named = [
+            unit for place in question.places if (host := self.host(tenant, place.topic))
+            for _, unit in self.asked(tenant, (place,)) if place.field or host.archived
+        ]  # fmt: skip
         served: list[tuple[Unit, list[Shown | Past]]] = []
         for host, unit in self.related(tenant, asked) if question.mode == "structural" else asked:
             if question.mode != "temporal":
-                items: list[Shown | Past] = (
-                    [self.shown(tenant, host, unit)] if self.active(host, unit, at) else []
-                )
+                called = question.mode == "topic" and unit in named and unit.holds(at)
+                shown = called or self.active(host, unit, at)
+                items: list[Shown | Past] = [self.shown(tenant, host, unit)] if shown else []
             elif question.as_of:
                 then = self.as_of(unit, question.as_of, question.recorded_by)
                 items = [then] if then else []
@@ -793,6 +849,13 @@ class Model:
         for unit, items in served:
             if items:
                 unit.accesses.append((at, 1.0))
+            if (
+                items
+                and question.mode == "topic"
+                and not self.active(self.host_of(tenant, unit), unit, at)
+            ):
+                unit.level, self.host_of(tenant, unit).archived = "full", False
+        self.make_room(tenant, at)
         return [item for _, items in served for item in items]
 
     def related(self, tenant: str, asked: list[tuple[Host, Unit]]) -> list[tuple[Host, Unit]]:
@@ -814,6 +877,7 @@ class Model:
         Raises:
             KeyError: there is none.
         """
+        self.arrive(tenant, at)
         unit = self.unit(tenant, title, name)
         if unit is None:
             raise KeyError(name)
@@ -845,6 +909,7 @@ class Model:
         home = self.homes[tenant]
         host.units = [unit for unit in host.units if unit not in gone]
         home.links = [x for x in home.links if x.source not in gone and x.target not in gone]
+        home.plans = [plan for plan in home.plans if last(plan.unit) not in gone]
         home.findings = [
             f for f in home.findings if isinstance(f[0], Host) or last(f[0]) not in gone
         ]

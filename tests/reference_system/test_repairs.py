@@ -508,7 +508,7 @@ def test_hidden_value_that_is_said_again_is_served(life: Life) -> None:
     life.memory.forget(ACME, at=on(2))
     life.memory.set_policies(before)
     salience = life.memory.salience(ACME, "A", "deadline")
-    assert life.values(2, "A", "deadline") == []
+    assert life.memory.active(ACME, at=on(2)) == []
     life.say(3, Fact("A", "deadline", "1"))
     assert life.memory.salience(ACME, "A", "deadline") == salience
     assert life.values(4, "A", "deadline") == ["1"]
