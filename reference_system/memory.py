@@ -226,6 +226,7 @@ class Memory:
             search: look for duplicates, drift and groups in what changed since the last search.
         """
         with self._lock:
+            self._arrive(tenant, moment(at))
             done = self._settled(tenant, at)
             if search:
                 view = self._draft("revise", tenant, at).view

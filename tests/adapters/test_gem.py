@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Outcome
 from steeltrap.harness.script import Script, Turn
 from steeltrap.harness.validate import examine
+from steeltrap.reference_system.policy import default_policies
+from steeltrap.reference_system.state import HIDDEN
 from steeltrap.reference_system.stores import KINDS, Kind
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import FAMILIES
@@ -57,6 +60,38 @@ def test_holds_the_six_conditions(store: Kind, family: str) -> None:
     """No violation of any name on any family, and no step fails."""
     for seed in range(1 if family == "figure-1" else 2):
         assert (set(), 0) == examine(lambda: told(store), script(family, seed))
+
+
+@pytest.mark.parametrize("bound", [200, 400])
+@pytest.mark.parametrize("family", ["importance-inversion", "dependency-cascade", "mix"])
+def test_holds_them_when_room_is_short(bound: int, family: str, tmp_path: Path) -> None:
+    """With room for a fraction of what is live, forgetting breaks no condition.
+
+    What does not fit is hidden, least salient first, and found when it is asked for.
+    """
+    policies = tmp_path / "small.policy"
+    policies.write_text(default_policies().with_(f"SET bound = {bound}").describe())
+    hidden: list[int] = []
+
+    def small() -> ToldGem:
+        return Watched(hidden, embedder=HashEmbedder(), policies=str(policies))
+
+    assert (set(), 0) == examine(small, script(family, 1))
+    assert max(hidden) > 0
+
+
+class Watched(ToldGem):
+    """Tells how many fields it had hidden when it was closed."""
+
+    def __init__(self, hidden: list[int], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._hidden = hidden
+
+    def close(self) -> None:
+        if self._memory is not None:
+            fields = self.memory._mirror.fields.values()
+            self._hidden.append(sum(field.level == HIDDEN for field in fields))
+        super().close()
 
 
 @pytest.mark.slow

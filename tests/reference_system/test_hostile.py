@@ -22,6 +22,7 @@ from steeltrap.reference_system.statements import (
     Question,
     Same,
     Statement,
+    Withdrawal,
 )
 from steeltrap.reference_system.stores import DamagedStore, ForeignFile
 from steeltrap.reference_system.stores.plain import PlainStore
@@ -315,3 +316,113 @@ def test_what_is_attenuated_or_searched_costs_by_its_number(
 ) -> None:
     """Eight times the fields cost about eight times as much, and not 64 times."""
     assert seconds_to(work, 2400) < 24 * seconds_to(work, 300)
+
+
+# ---------------------------------------------------------------- what begins later
+
+
+def test_a_later_price_is_not_the_present_one(path: Path) -> None:
+    """A value that begins later leaves the present one alone until then, and then takes its place."""
+    with Memory.open(path) as memory:
+        say(memory, 1, Fact("Plan", "price", "10 EUR"), Fact("Plan", "offer", "20 EUR"))
+        say(
+            memory,
+            1,
+            Dependency(Place("Plan", "price"), Place("Plan", "offer"), Rule("scaled", times=2)),
+        )
+        say(memory, 2, Fact("Plan", "price", "15 EUR", valid_from=on(9)))
+        assert ["10 EUR"] == values(memory, 3, "Plan", "price")
+    with Memory.open(path) as memory:
+        assert ["10 EUR"] == values(memory, 8, "Plan", "price")
+        memory.revise(ACME, at=on(10))
+        assert (["15 EUR"], ["30 EUR"]) == (
+            values(memory, 10, "Plan", "price"),
+            values(memory, 10, "Plan", "offer"),
+        )
+        first, then = memory.history(ACME, "Plan", "price")
+        assert (on(9), ("t2",)) == (first.valid_to, then.turns)
+        assert [] == memory.check()
+
+
+def test_what_is_planned_can_be_withdrawn(path: Path) -> None:
+    """A planned value that was withdrawn, by somebody who may, never comes."""
+    with Memory.open(path) as memory:
+        say(memory, 1, Fact("Plan", "price", "15 EUR", valid_from=on(9)))
+        say(memory, 2, Withdrawal("Plan", "price", said_by="hearsay"))
+        memory.fork().retrieve(ACME, Question(), at=on(10))
+        assert ["15 EUR"] == values(memory.fork(), 10, "Plan", "price")
+        say(memory, 3, Withdrawal("Plan", "price"))
+        assert [] == values(memory, 10, "Plan", "price")
+
+
+def test_erasure_takes_what_is_planned(path: Path) -> None:
+    """What would hold later is erased with its field."""
+    with Memory.open(path) as memory:
+        say(memory, 1, Fact("Plan", "price", "15 EUR", valid_from=on(9)), Fact("Plan", "name", "P"))
+        memory.erase(ACME, "Plan", "price")
+        assert [] == values(memory, 10, "Plan", "price")
+        assert [] == memory.check()
+
+
+def test_a_transition_that_fails_moves_no_clock(path: Path) -> None:
+    """A refused utterance of next year lets nothing expire today."""
+    with Memory.open(path) as memory:
+        say(memory, 1, Fact("Gate", "code", "7", until="2026-06-01T00:00"))
+        with pytest.raises(ValueError, match="names no field"):
+            memory.ingest(
+                ACME, at="2027-01-01T09:00", turn="t9", statements=[Fact("Gate", " ", "1")]
+            )
+        assert memory.lookup(ACME, "Gate", "code") is not None
+        assert memory.footprint(ACME) > 0
+
+
+# ---------------------------------------------------------------- asking for what is not active
+
+
+@pytest.mark.parametrize("field", ["code", ""])
+def test_an_archived_topic_can_be_asked_for(field: str, path: Path) -> None:
+    """A topic that is named is served from the archive, and is active again since it matters."""
+    with Memory.open(path) as memory:
+        say(memory, 1, Fact("Gate", "code", "7"))
+        govern(memory, "POLICY gone ON forgetting DO hide", before="protect-vital")
+        memory.forget(ACME, at="2031-01-01T09:00")
+        memory.forget(ACME, at="2031-01-01T09:01")
+        assert [] == memory.active(ACME)
+        assert memory._mirror.topics["acme:t1"].archived
+        memory.set_policies(memory.policies.without("gone"))
+        asked = Question(places=(Place("Gate", field),))
+        answer = memory.retrieve(ACME, asked, at="2031-01-02T09:00")
+        assert ["7"] == [served.value for served in answer.served]
+        assert "brought back" in answer.transition.explain()
+        assert ["7"] == [served.value for served in memory.active(ACME)]
+        assert [] == memory.check()
+
+
+def test_two_ways_that_disagree_are_told(path: Path) -> None:
+    """Where rules give one field two values the first way stands, and the transition says so."""
+    with Memory.open(path) as memory:
+        names = ("root", "left", "right", "end")
+        say(memory, 1, *(Fact("P", name, "1 May 2026") for name in names))
+        for source, target, days in (("root", "left", 1), ("root", "right", 2), ("left", "end", 1), ("right", "end", 9)):  # fmt: skip
+            rule = Rule("offset", days=days)
+            say(memory, 2, Dependency(Place("P", source), Place("P", target), rule))
+        memory.ingest(ACME, at=on(3), turn="t3", statements=[Fact("P", "root", "10 May 2026")])
+        (done,) = memory.revise(ACME, at=on(3))
+        assert (
+            "P / end would be 21 May 2026 by way of P / right; it stays 12 May 2026"
+            in done.explain()
+        )
+
+
+def test_edges_told_after_a_change_oblige_from_then_on(path: Path) -> None:
+    """Revising later gives what revising at once would have given."""
+    with Memory.open(path) as memory:
+        say(memory, 1, Fact("P", "a", "1 May 2026"), Fact("P", "b", "3 May 2026"), Fact("P", "c", "9 May 2026"))  # fmt: skip
+        say(memory, 1, Dependency(Place("P", "a"), Place("P", "b"), Rule("offset", days=2)))
+        memory.ingest(ACME, at=on(2), turn="t2", statements=[
+            Fact("P", "a", "2 May 2026"),
+            Dependency(Place("P", "a"), Place("P", "c"), Rule("offset", days=3)),
+        ])  # fmt: skip
+        memory.revise(ACME, at=on(2))
+        assert ["4 May 2026"] == values(memory, 3, "P", "b")
+        assert ["9 May 2026"] == values(memory, 3, "P", "c")
