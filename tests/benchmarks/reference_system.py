@@ -38,8 +38,8 @@ FIELDS = 10
 ROUNDS = 400
 HOPS = (1, 4, 16)
 PROPAGATIONS = 80
-BLOCKS, BLOCK = 5, 2_000
-"""Blocks of updates, with a checkpoint after each, for growth on disk."""
+BLOCKS, BLOCK = 6, 8_000
+"""Blocks of updates, with a checkpoint after each: a graph's file grows by large steps."""
 AT = "2026-01-05T09:00"
 
 
