@@ -5,6 +5,7 @@ It knows nothing of the rest of steeltrap. `README.md` beside this shows how it 
 
 from __future__ import annotations
 
+from steeltrap.reference_system.interpret import ModelInterpreter, Speech, WordsInterpreter
 from steeltrap.reference_system.memory import Answer, Erased, Memory, Served
 from steeltrap.reference_system.policy import PolicyError, PolicySet, default_policies
 from steeltrap.reference_system.rules import Rule
@@ -27,6 +28,7 @@ __all__ = [
     "Erased",
     "Fact",
     "Memory",
+    "ModelInterpreter",
     "Place",
     "PolicyBreach",
     "PolicyError",
@@ -35,9 +37,11 @@ __all__ = [
     "Rule",
     "Same",
     "Served",
+    "Speech",
     "StoreError",
     "Transition",
     "Withdrawal",
+    "WordsInterpreter",
     "default_policies",
     "open_store",
 ]
