@@ -197,7 +197,10 @@ def _merge(draft: Draft, topic: Topic, other: Topic) -> None:
 
 def _bring(draft: Draft, field: Field, topic: Topic, name: str) -> None:
     """A field of another topic is this one's from now on, or one with what is called so here."""
+    field = draft.view.field(field.id)  # one that was brought before may have led to it
     here = draft.view.find_field(topic, name)
+    if field.into:
+        return
     if here is None or here.id == field.id:
         _move(draft, field, topic, name)
     else:

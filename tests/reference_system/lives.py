@@ -74,8 +74,8 @@ def policies() -> PolicySet:
 # ---------------------------------------------------------------- what can be said
 
 tenants = st.sampled_from(TENANTS)
-titles = st.sampled_from(TITLES)
-names = st.sampled_from(NAMES)
+titles = st.sampled_from((*TITLES[:1] * 4, *TITLES))
+names = st.sampled_from((*NAMES[:1] * 3, *NAMES))
 places = st.builds(Place, titles, names)
 ago = st.none() | st.integers(0, 12)
 """Days before now."""
@@ -177,6 +177,7 @@ class Lives(RuleBasedStateMachine):
         except ValueError as refused:
             with pytest.raises(ValueError, match=str(refused)):
                 self.memory.ingest(tenant, at=self.now, turn=turn, statements=statements)
+            self.model.arrive(tenant, self.now)
             return
         self.memory.ingest(tenant, at=self.now, turn=turn, statements=statements)
         self.model.ingest(tenant, self.now, turn, statements)
@@ -200,6 +201,19 @@ class Lives(RuleBasedStateMachine):
         facts = [Fact(title, name, value, about="Alice") for name in who]
         self.say(tenant, [*facts, *facts], 1, False)
         self.revise(tenant, True)
+
+    @rule(
+        tenant=tenants, chain=st.lists(places, min_size=2, max_size=4), closed=st.booleans(),
+        how=st.lists(st.sampled_from(RULES[2:]), min_size=4, max_size=4), value=st.sampled_from(VALUES),
+        source=st.sampled_from(SOURCES[:3]), minutes=passing,
+    )  # fmt: skip
+    def say_what_follows(self, tenant: str, chain: list[Place], closed: bool, how: list[Rule], value: str, source: str, minutes: int) -> None:  # fmt: skip
+        """Fields that follow one from another, in a circle perhaps, and a change to the first."""
+        ends = zip(chain, [*chain[1:], *chain[:1]] if closed else chain[1:], how, strict=False)
+        for one, other, way in ends:
+            self.say(tenant, [Dependency(one, other, way)], 0, False)
+        first = Fact(chain[0].topic, chain[0].field, value, source)
+        self.say(tenant, [(first, None, None)], minutes, True)
 
     @rule(tenant=tenants, search=st.booleans())
     def revise(self, tenant: str, search: bool) -> None:

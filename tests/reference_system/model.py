@@ -684,7 +684,8 @@ class Model:
         other.into = host
         host.archived = host.archived and other.archived
         for unit in list(other.units):
-            self.bring(tenant, at, other, unit, host, unit.name)
+            if unit in other.units:
+                self.bring(tenant, at, other, unit, host, unit.name)
         for name, unit in other.names.items():
             if self.unit_in(host, name) is None:
                 host.names[name] = unit
@@ -768,7 +769,8 @@ class Model:
         own.archived = own.archived and host.archived
         for unit in group:
             short = re.sub(rf"^{re.escape(name)}('s)?\s+", "", unit.name, flags=re.IGNORECASE)
-            self.bring(tenant, at, host, unit, own, short.strip() or unit.name)
+            if unit in host.units:
+                self.bring(tenant, at, host, unit, own, short.strip() or unit.name)
         self.homes[tenant].ties.append((host, own))
 
     # ------------------------------------------------------------ forget

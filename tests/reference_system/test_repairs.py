@@ -268,6 +268,16 @@ def test_promoted_topic_can_be_merged_back(life: Life) -> None:
     assert [held[0] for held in life.held("Alice", "role")] == ["role1", "role2"]
 
 
+def test_field_that_took_in_another_on_the_way_moves_as_it_is(life: Life) -> None:
+    """Where a former name leads to a field that is still to move, nothing of either is lost."""
+    life.say(0, Fact("Alice", "Alice role", "engineer"))
+    alice(life, "Alice role", "Alice phone", "Alice town")
+    life.say(4, Same("A", "Alice"))
+    assert life.memory.check() == []
+    values = [value for value, *_ in life.held("A", "Alice role")]
+    assert values == ["engineer", "Alice role1", "Alice role2"]
+
+
 def test_group_whose_name_means_its_own_topic_stays(life: Life) -> None:
     """A topic is not promoted out of itself."""
     life.say(0, Same("A", "Alice"))
