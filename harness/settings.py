@@ -99,7 +99,7 @@ class Settings:
         return run_spec(
             script,
             system=self.system,
-            settings=self._adapter(),
+            settings=self._adapter() | getattr(memory, "identity", {}),
             reader=self.config.reader.name,
             limit=self.config.limit,
             twins=self.config.twins,

@@ -190,9 +190,10 @@ def grams(text: str, longest: int = 8) -> Iterator[str]:
 
 def _with_signs(text: str, begin: int, end: int) -> Iterator[str]:
     """A run of words with the signs about it, as in 'Apollo (2026)': some belong to a name."""
-    before, after = re.search(r"[\"(]*$", text[:begin]), re.match(r"[?!\")]*", text[end:])
-    heads, tails = len(before[0]) if before else 0, len(after[0]) if after else 0
-    for head in range(min(heads, 2) + 1):
-        for tail in range(min(tails, 2) + 1):
+    before, after = text[max(0, begin - 2) : begin], text[end : end + 2]
+    heads = len(before) - len(before.rstrip('"('))
+    tails = len(after) - len(after.lstrip('?!")'))
+    for head in range(heads + 1):
+        for tail in range(tails + 1):
             if head or tail:
                 yield text[begin - head : end + tail]

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ from steeltrap.reference_system.operators.forget import forget
 from steeltrap.reference_system.operators.ingest import ingest
 from steeltrap.reference_system.operators.retrieve import Found, reinforce, select, wake
 from steeltrap.reference_system.operators.revise import detect, mark, repair
-from steeltrap.reference_system.policy import PolicySet, default_policies
+from steeltrap.reference_system.policy import PolicyError, PolicySet, default_policies
 from steeltrap.reference_system.router import Router
 from steeltrap.reference_system.scenes import Proposed
 from steeltrap.reference_system.state import (
@@ -48,8 +48,8 @@ from steeltrap.reference_system.state import (
     accessed,
     moment,
 )
-from steeltrap.reference_system.statements import Question, Statement
-from steeltrap.reference_system.stores import Kind, open_store
+from steeltrap.reference_system.statements import Question, Statement, valid, valid_question
+from steeltrap.reference_system.stores import Kind, StoreError, open_store
 from steeltrap.reference_system.stores.base import DamagedStore, Store
 from steeltrap.reference_system.stores.plain import PlainStore
 from steeltrap.reference_system.timeline import Held, as_of, timeline
@@ -161,6 +161,7 @@ class Memory:
         self._router.fits()
         known = PolicySet.of(texts) if texts else None
         chosen = policies or known or default_policies()
+        _govern(chosen)
         if known is None or chosen.texts() != known.texts():
             store.set_policies(chosen.texts())
         for tenant, name in self._mirror.latest().items():
@@ -175,7 +176,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        path: Path,
+        path: Path | str,
         kind: Kind = "native",
         *,
         policies: PolicySet | None = None,
@@ -189,7 +190,7 @@ class Memory:
         Raises:
             StoreError: the file is foreign, damaged or in use; it is left as it is.
         """
-        store = open_store(path, kind)
+        store = open_store(Path(path), kind)
         try:
             return cls(
                 store, policies=policies, embed=embed, count=count, interpreter=interpreter,
@@ -209,8 +210,9 @@ class Memory:
 
         Raises:
             PolicyBreach: a policy refuses the transition.
-            ValueError: an instant is malformed, or a name is empty.
+            ValueError: a statement or instant is malformed, or a name is empty.
         """
+        statements = valid(statements)
         with self._lock:
             draft = self._draft("ingest", tenant, at)
             self._run(draft, lambda d: ingest(d, turn, statements))
@@ -271,6 +273,7 @@ class Memory:
         """
         if limit < 0:
             raise ValueError(f"at most {limit} values cannot be served; give a limit of 0 or more")
+        question = valid_question(question)
         with self._lock:
             draft = self._draft("retrieve", tenant, at)
             past: dict[str, list[Served]] = {}
@@ -317,12 +320,13 @@ class Memory:
         return self.ingest(speech.tenant, at=speech.at, turn=speech.turn, statements=statements)
 
     def ask(self, tenant: str, text: str, *, at: str, limit: int = 10) -> Answer:
-        """Answer a question in words.
+        """Answer a question in words, once what the latest utterances changed is revised.
 
         Raises:
             InterpretationError: the interpreter could make nothing of it.
             PolicyBreach: a policy refuses the transition.
         """
+        self.revise(tenant, at=at)
         question = self._interpreting().question(text, at, tenant, self._known(tenant))
         return self.retrieve(tenant, question, at=at, limit=limit)
 
@@ -414,6 +418,7 @@ class Memory:
 
     def set_policies(self, policies: PolicySet) -> None:
         """Replace P; operators follow it from the next transition on."""
+        _govern(policies)
         with self._lock:
             self._store.set_policies(policies.texts())
             self._tools = replace(self._tools, policies=policies)
@@ -477,6 +482,7 @@ class Memory:
         """Release the store."""
         with self._lock:
             self._store.close()
+            self._store = cast("Store", _Closed())
 
     def __enter__(self) -> Self:
         return self
@@ -702,6 +708,33 @@ class Memory:
         for name in sorted(stay):
             draft.refresh(name, without=gone)
         self._run(draft, lambda _: None)
+
+
+def _govern(policies: PolicySet) -> None:
+    """Refuse a set of policies under which nothing could be done.
+
+    Raises:
+        PolicyError: it lacks what every memory needs.
+    """
+    if not isinstance(policies, PolicySet):
+        raise PolicyError("policies are a PolicySet: PolicySet.parse(text), or default_policies().with_(text)")  # fmt: skip
+    lacking = [] if "half_life_days" in policies.settings else ["SET half_life_days"]
+    lacking += [] if policies.on("fact_received") else ["a policy ON fact_received"]
+    if lacking:
+        raise PolicyError(
+            f"the policies lack {' and '.join(lacking)}, without which nothing could be taken in; "
+            "begin with a copy of default.policy, or add yours: default_policies().with_(text)"
+        )
+
+
+class _Closed:
+    """In place of the store of a memory that was closed."""
+
+    def close(self) -> None:
+        """A second time does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreError("this memory is closed; open it again")
 
 
 def _resolve(draft: Draft, evidence: Evidence) -> None:

@@ -6,7 +6,8 @@ for the operators to find out.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -22,6 +23,8 @@ __all__ = [
     "Same",
     "Statement",
     "Withdrawal",
+    "valid",
+    "valid_question",
 ]
 
 Mode = Literal["topic", "temporal", "structural"]
@@ -92,6 +95,37 @@ class Same(_Statement, frozen=True, tag="same"):
 
 
 Statement = Fact | Withdrawal | Dependency | Association | Same
+_KINDS: Final = (Fact, Withdrawal, Dependency, Association, Same)
+
+
+def valid(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements, once each is known to hold what it may hold.
+
+    Raises:
+        ValueError: one does not; nothing of them may be stored.
+    """
+    if isinstance(statements, _KINDS):
+        raise ValueError("statements is a list; put the one statement into brackets")
+    return [_valid(said, Statement, f"statement {n}") for n, said in enumerate(statements, 1)]
+
+
+def valid_question(question: Question) -> Question:
+    """A question, once it is known to hold what it may hold.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if isinstance(question, str):
+        raise ValueError("retrieve takes a Question; `ask` takes a question in words")
+    asked: Question = _valid(question, Question, "the question")
+    return asked
+
+
+def _valid(said: Any, kind: Any, name: str) -> Any:
+    try:
+        return msgspec.convert(msgspec.to_builtins(said), type=kind)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ValueError(f"{name} is malformed: {error} ({said!r:.200})") from None
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -66,6 +67,7 @@ class Gem:
         self._policies = default_policies()
         if policies is not None:
             self._policies = PolicySet.parse(Path(policies).read_text("utf-8"), policies)
+        self.identity = {"policies_sha256": sha256(self._policies.describe().encode()).hexdigest()}
         self._shared = salience == "shared"
         self._memory: Memory | None = None
         self._tenants: dict[str, None] = {}

@@ -163,7 +163,7 @@ _LEAD = _re(
     r"^(?:(?:please |kindly )?(?:remember|note|keep in mind|be aware|bear in mind)(?: that|:)?"
     r"|fyi|for the record|by the way|btw|update|news|just so you know|as of (?:now|today)"
     r"|from now on|starting today|just to confirm|to confirm|reminder|in short|and|but|so|also"
-    r"|hi|hello|hey|ok|okay|well|yes)\b[,:;!]? +"
+    r"|hi|hello|hey|ok|okay|well|yes|actually|in fact|now)\b[,:;!]? +"
 )
 _CORRECTION = _re(
     r"^(?:correction|i (?:misspoke|was mistaken|was wrong|made a mistake|mixed that up))"

@@ -122,6 +122,8 @@ class WordsInterpreter:
     def question(self, text: str, at: str, tenant: str, known: Known) -> Question:  # noqa: ARG002
         """What a question asks for: the known names in it, and cues for the past and for ties."""
         shown = known(text, SHOWN)
+        if _OWN.search(text) and all(key(sketch.title) != "user" for sketch in shown):
+            shown = [*shown, *(s for s in known("user", 1) if key(s.title) == "user")]
         places = _places(text, shown)
         titles = _named([sketch.title for sketch in shown], text)
         whole = tuple(Place(title, "") for title in titles)
@@ -213,13 +215,17 @@ def _ties(text: str, titles: Sequence[str]) -> bool:
     return False
 
 
+_OWN = re.compile(r"\b(?:[Mm]y|I|me)\b")
+"""The user speaks of themselves."""
+
+
 def _places(text: str, shown: Sequence[Sketch]) -> tuple[Place, ...]:
     """The known fields that a question names, of topics that it names.
 
     `my F` names the user. Where no topic is named, a field that only one topic has will do.
     """
     titles = _named([sketch.title for sketch in shown], text)
-    if re.search(r"\b(?:my|I|me)\b", text):
+    if _OWN.search(text):
         titles += [s.title for s in shown if key(s.title) == "user" and s.title not in titles]
     known = [Place(s.title, f) for s in shown for f in s.fields if not f.startswith("note ")]
     fields = _named([place.field for place in known], text)

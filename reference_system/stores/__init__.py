@@ -39,6 +39,8 @@ def open_store(path: Path, kind: Kind) -> Store:
     Raises:
         StoreError: the file is foreign, damaged or in use; it is left as it is.
     """
+    if kind in KINDS and kind != "plain" and not path.parent.is_dir():
+        raise StoreError(f"{path.parent} is no folder; make it before {path.name} is opened there")
     match kind:
         case "native":
             from steeltrap.reference_system.stores.native import NativeStore

@@ -565,7 +565,12 @@ def _recognise(path: Path, engine: str) -> None:
         head = file.read(4)
     if head == _MAGIC[engine]:
         return
-    if Seal(path, path, engine).note is not None:
+    note = Seal(path, path, engine).note
+    if note is not None and note.engine != engine:
+        raise ForeignFile(
+            f"{path} is a store of {note.engine}; open it as such, or name another file"
+        )
+    if note is not None:
         raise DamagedStore(
             f"{path} is not as it was written: it does not begin as a file of {engine} does. "
             f"Nothing was touched; bring it back from a copy"

@@ -228,3 +228,13 @@ def test_the_ideal_memory_sees_the_same_opportunities() -> None:
     """The tests above would fail if the families put nothing to the test: the ideal one has them."""
     assert (set(), 0) == examine(Ideal, script("mix", 3))
     assert set(QUICK) < set(KINDS)
+
+
+def test_an_edited_policy_file_is_another_system(tmp_path: Path) -> None:
+    """The text of the policies is part of a run's spec, so that an old result is not taken for it."""
+    file = tmp_path / "mine.policy"
+    file.write_text(default_policies().describe())
+    before = Gem(policies=str(file), embedder=HashEmbedder()).identity
+    assert before == Gem(embedder=HashEmbedder()).identity
+    file.write_text(default_policies().with_("SET bound = 4000").describe())
+    assert before != Gem(policies=str(file), embedder=HashEmbedder()).identity

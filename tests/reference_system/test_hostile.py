@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from steeltrap.reference_system.memory import Memory
+from steeltrap.reference_system.policy import PolicyError, PolicySet
 from steeltrap.reference_system.rules import Rule
 from steeltrap.reference_system.statements import (
     Association,
@@ -24,7 +25,7 @@ from steeltrap.reference_system.statements import (
     Statement,
     Withdrawal,
 )
-from steeltrap.reference_system.stores import DamagedStore, ForeignFile
+from steeltrap.reference_system.stores import DamagedStore, ForeignFile, StoreError
 from steeltrap.reference_system.stores.plain import PlainStore
 from steeltrap.reference_system.transition import PolicyBreach, Transition
 
@@ -426,3 +427,53 @@ def test_edges_told_after_a_change_oblige_from_then_on(path: Path) -> None:
         memory.revise(ACME, at=on(2))
         assert ["4 May 2026"] == values(memory, 3, "P", "b")
         assert ["9 May 2026"] == values(memory, 3, "P", "c")
+
+
+# ---------------------------------------------------------------- what a newcomer gets wrong
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            [Dependency(Place("A", "b"), Place("A", "c"), Rule("ofset", days=5))],
+            r"statement 1.*ofset.*rule\.kind",
+        ),  # type: ignore[arg-type]
+        ([Fact("A", "n", 2026)], r"statement 1.*value"),  # type: ignore[arg-type]
+        ([Fact("A", "n", "1"), Fact("A", "n", "2", tags="vital")], r"statement 2.*tags"),  # type: ignore[arg-type]
+        (Fact("A", "n", "1"), "brackets"),
+    ],
+)
+def test_a_malformed_statement_is_refused(memory: Memory, said: list[Statement], why: str) -> None:
+    """What no store could give back is refused before anything is written, and told where."""
+    with pytest.raises(ValueError, match=why):
+        memory.ingest(ACME, at=on(1), turn="t1", statements=said)
+    assert [] == memory.active(ACME)
+
+
+def test_a_malformed_question_is_refused(memory: Memory) -> None:
+    """A question in words, or of an unknown mode, is refused with what to do."""
+    with pytest.raises(ValueError, match="`ask`"):
+        memory.retrieve(ACME, "When?", at=on(1))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="tempral"):
+        memory.retrieve(ACME, Question(mode="tempral"), at=on(1))  # type: ignore[arg-type]
+
+
+def test_policies_that_lack_the_least_are_refused(memory: Memory) -> None:
+    """A set under which nothing could be taken in is refused, and the one before stays."""
+    before = memory.policies
+    for text in ("SET bound = 4000", "SET half_life_days = 90"):
+        with pytest.raises(PolicyError, match="begin with a copy"):
+            memory.set_policies(PolicySet.parse(text))
+    assert before == memory.policies
+
+
+def test_a_closed_memory_says_so(path: Path) -> None:
+    """Whatever is asked of it after closing, and closing again does nothing."""
+    memory = Memory.open(str(path))
+    memory.close()
+    memory.close()
+    with pytest.raises(StoreError, match="closed"):
+        memory.check()
+    with pytest.raises(StoreError, match="no folder"):
+        Memory.open(path / "none" / "m.db")

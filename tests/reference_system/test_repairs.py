@@ -201,7 +201,9 @@ def test_merging_into_an_archived_topic_brings_it_back(life: Life) -> None:
     life.say(1, Fact("A", "old", "1"))
     before = life.memory.policies
     life.memory.set_policies(
-        PolicySet.parse(f"SET half_life_days = 90 SET summary_at = 5\n{shown}")
+        PolicySet.parse(
+            f"SET half_life_days = 90 SET summary_at = 5 POLICY any ON fact_received DO supersede\n{shown}"
+        )
     )
     life.memory.forget(ACME, at=on(2))
     life.memory.set_policies(before)
@@ -308,7 +310,7 @@ def test_what_is_told_of_a_promoted_field_is_shown(life: Life) -> None:
     """A topic comes back when something is told of its fields, under whatever title."""
     alice(life, "Alice role", "Alice phone", "Alice town")
     archived = PolicySet.parse("""
-        SET half_life_days = 90 SET summary_at = 5
+        SET half_life_days = 90 SET summary_at = 5 POLICY any ON fact_received DO supersede
         POLICY every ON forgetting WHEN field.topic = 'Alice' DO hide
         POLICY all ON topic_forgetting DO archive
     """)
@@ -514,7 +516,11 @@ def test_hidden_value_that_is_said_again_is_served(life: Life) -> None:
     hide = "POLICY every ON forgetting WHEN field.name = 'deadline' DO hide"
     life.say(1, Fact("A", "deadline", "1"))
     before = life.memory.policies
-    life.memory.set_policies(PolicySet.parse(f"SET half_life_days = 90 SET summary_at = 5\n{hide}"))
+    life.memory.set_policies(
+        PolicySet.parse(
+            f"SET half_life_days = 90 SET summary_at = 5 POLICY any ON fact_received DO supersede\n{hide}"
+        )
+    )
     life.memory.forget(ACME, at=on(2))
     life.memory.set_policies(before)
     salience = life.memory.salience(ACME, "A", "deadline")
