@@ -167,9 +167,7 @@ class Memory:
         for tenant, name in self._mirror.latest().items():
             self._mirror.advance(tenant, store.entries([name])[-1].recorded)
         self._tools = Tools(chosen, count, embed, shared_salience)
-        self._unseen: dict[str, dict[str, None]] = {
-            tenant: dict(topics) for tenant, topics in self._mirror.of_tenant.items()
-        }
+        self._unseen = self._everything()
         self.transitions: deque[Transition] = deque(maxlen=KEPT_TRANSITIONS)
         """The latest transitions, those refused included."""
 
@@ -417,11 +415,19 @@ class Memory:
     # ------------------------------------------------------------ the whole
 
     def set_policies(self, policies: PolicySet) -> None:
-        """Replace P; operators follow it from the next transition on."""
+        """Replace P; operators follow it from the next transition on.
+
+        All topics are looked at again by the next search, since P may judge them otherwise.
+        """
         _govern(policies)
         with self._lock:
             self._store.set_policies(policies.texts())
             self._tools = replace(self._tools, policies=policies)
+            self._unseen = self._everything()
+
+    def _everything(self) -> dict[str, dict[str, None]]:
+        """Tenant -> all its topics."""
+        return {tenant: dict(topics) for tenant, topics in self._mirror.of_tenant.items()}
 
     def erase(self, tenant: str, topic: str | None = None, field: str | None = None) -> Erased:
         """Remove a field, a topic, or all of a tenant for good: content, provenance, salience.

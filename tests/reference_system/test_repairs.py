@@ -250,6 +250,19 @@ def test_correction_of_a_merged_source_reaches_what_was_derived_from_either(life
     ]
 
 
+def test_other_policies_have_everything_searched_again(life: Life) -> None:
+    """What one set of policies kept apart, another merges, though nothing else has changed."""
+    usual = life.memory.policies
+    life.memory.set_policies(usual.without("merge-duplicates"))
+    life.say(1, Fact("A", "deadline", "1"))
+    life.say(2, Fact("A", "deadline", "2", new_topic=True))
+    life.memory.revise(ACME, at=on(3), search=True)
+    assert life.values(4, "A", "deadline") == ["1"]
+    life.memory.set_policies(usual)
+    life.memory.revise(ACME, at=on(5), search=True)
+    assert life.values(6, "A", "deadline") == ["2"]
+
+
 # ---------------------------------------------------------------- groups
 
 
