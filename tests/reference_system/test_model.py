@@ -25,7 +25,7 @@ def beside(name: str) -> ModuleType:
 beside("model")
 
 
-@pytest.mark.parametrize(("kind", "examples"), [("plain", 40), ("native", 20), ("ladybug", 3)])
+@pytest.mark.parametrize(("kind", "examples"), [("plain", 100), ("native", 30), ("ladybug", 3)])
 def test_memory_lives_as_the_model_does(kind: str, examples: int) -> None:
     """Whatever is said, asked, forgotten and erased: memory and model hold and answer the same."""
     beside("lives").live(kind, examples, 25, seed=1)
