@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from steeltrap.reference_system.state import HIDDEN, Entry, Field, Mirror, PolicyText, Topic
+from steeltrap.reference_system.mirror import Mirror
+from steeltrap.reference_system.state import HIDDEN, Entry, Field, PolicyText, Topic
 from steeltrap.reference_system.stores.base import Store
 from steeltrap.reference_system.timeline import present
 from steeltrap.reference_system.transition import sentence

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from steeltrap.reference_system.check import problems
 from steeltrap.reference_system.interpret import Interpreter, Sketch, Speech
+from steeltrap.reference_system.mirror import Mirror
 from steeltrap.reference_system.operators.forget import forget
 from steeltrap.reference_system.operators.ingest import ingest
 from steeltrap.reference_system.operators.retrieve import Found, reinforce, select, wake
@@ -42,9 +43,7 @@ from steeltrap.reference_system.state import (
     Entry,
     Evidence,
     Field,
-    Mirror,
     Topic,
-    View,
     accessed,
     moment,
 )
@@ -61,6 +60,7 @@ from steeltrap.reference_system.transition import (
     Transition,
     sentence,
 )
+from steeltrap.reference_system.view import View
 
 if TYPE_CHECKING:
     from typing import Self

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steeltrap.reference_system.index import Vectors, Words, fused, grams
-from steeltrap.reference_system.state import Delta, Field, Mirror, Topic, key
+from steeltrap.reference_system.mirror import Mirror
+from steeltrap.reference_system.state import Delta, Field, Topic, key
 
 __all__ = ["Router"]
 

@@ -14,8 +14,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steeltrap.reference_system.mirror import Mirror
 from steeltrap.reference_system.policy import Firing, PolicySet
-from steeltrap.reference_system.state import Delta, Entry, Field, Mirror, Topic, View, Written, key
+from steeltrap.reference_system.state import Delta, Entry, Field, Topic, Written, key
+from steeltrap.reference_system.view import View
 
 __all__ = ["Draft", "Operator", "PolicyBreach", "Tools", "Transition", "sentence"]
 

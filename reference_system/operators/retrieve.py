@@ -14,9 +14,10 @@ import msgspec
 
 from steeltrap.reference_system.operators.ingest import awake
 from steeltrap.reference_system.scenes import Considered
-from steeltrap.reference_system.state import ASSOCIATION, FULL, Edge, Field, View, accessed, moment
+from steeltrap.reference_system.state import ASSOCIATION, FULL, Edge, Field, accessed, moment
 from steeltrap.reference_system.statements import Place, Question
 from steeltrap.reference_system.transition import Draft
+from steeltrap.reference_system.view import View
 
 __all__ = ["Found", "reinforce", "select", "wake"]
 

@@ -27,12 +27,12 @@ from steeltrap.reference_system.state import (
     Evidence,
     Field,
     Topic,
-    View,
     key,
     number,
     titles,
 )
 from steeltrap.reference_system.transition import Draft
+from steeltrap.reference_system.view import View
 
 __all__ = ["detect", "mark", "repair"]
 

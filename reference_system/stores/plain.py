@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from steeltrap.reference_system.mirror import Mirror
 from steeltrap.reference_system.state import (
     Alias,
     Delta,
@@ -13,7 +14,6 @@ from steeltrap.reference_system.state import (
     Entry,
     Evidence,
     Field,
-    Mirror,
     PolicyText,
     Record,
     Topic,

@@ -7,8 +7,9 @@ from operator import attrgetter
 import pytest
 
 from steeltrap.reference_system import scenes
+from steeltrap.reference_system.mirror import Mirror
 from steeltrap.reference_system.policy import EVENTS, default_policies
-from steeltrap.reference_system.state import EXTENSION, Edge, Mirror
+from steeltrap.reference_system.state import EXTENSION, Edge
 from steeltrap.reference_system.statements import Fact
 from steeltrap.reference_system.transition import Draft, Tools
 
