@@ -29,7 +29,7 @@ from steeltrap.reference_system.check import problems
 from steeltrap.reference_system.interpret import Interpreter, Sketch, Speech
 from steeltrap.reference_system.mirror import Mirror
 from steeltrap.reference_system.operators.forget import forget
-from steeltrap.reference_system.operators.ingest import ingest
+from steeltrap.reference_system.operators.ingest import awake, ingest
 from steeltrap.reference_system.operators.retrieve import Found, reinforce, select, wake
 from steeltrap.reference_system.operators.revise import detect, mark, repair
 from steeltrap.reference_system.policy import PolicyError, PolicySet, default_policies
@@ -591,9 +591,7 @@ class Memory:
         if found is None:
             raise KeyError(f"{draft.tenant} has no {topic} / {field}")
         view = draft.view
-        host = view.topic(found.topic)
-        if host.archived:
-            view.put_topic(msgspec.structs.replace(host, archived=False, order=view.next_order()))
+        awake(draft, view.topic(found.topic))
         salience = accessed(found.salience, draft.at, draft.half_life_days)
         view.put_field(msgspec.structs.replace(found, level=FULL, salience=salience, order=view.next_order()))  # fmt: skip
         draft.note(f"{draft.title(found)} brought back")
