@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
+from steeltrap.harness.models import UsesModels
+
 if TYPE_CHECKING:
     from steeltrap.harness.script import Script
 
@@ -194,6 +196,7 @@ CAPABILITIES = {
     "fork": Forks,
     "size": Sized,
     "told": Told,
+    "models": UsesModels,
 }
 
 

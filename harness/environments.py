@@ -1,0 +1,1 @@
+"""Environments of systems that cannot share this one."""

@@ -1,0 +1,1 @@
+"""One loopback server for all model calls of a run."""

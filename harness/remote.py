@@ -1,0 +1,1 @@
+"""A memory in a process of its own."""
