@@ -1,0 +1,1 @@
+"""From HTTP bodies to calls and back, one module for each dialect."""
