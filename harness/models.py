@@ -152,8 +152,6 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """For each token of `text`, where they were asked for: alternatives with their logarithms."""
     usage: Usage = Usage()
     """As the provider counted; the gateway counts where it says nothing."""
-    broken: str = ""
-    """What was done to this answer on purpose (`faults`); no part of any dialect."""
 
 
 # ---------------------------------------------------------------- the ideal model
