@@ -79,6 +79,11 @@ class Statement(msgspec.Struct, frozen=True, omit_defaults=True):
         return _place(self.topic, self.field)
 
     @property
+    def untopical(self) -> Statement:
+        """The same as it reads where nothing shows which topic is meant."""
+        return msgspec.structs.replace(self, topic="") if self.sense != "relation" else self
+
+    @property
     def about(self) -> tuple[str, str]:
         """Topic and field; two statements about the same are about one thing."""
         return self.topic, self.field

@@ -11,7 +11,8 @@ from typing import Literal
 
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers.sentences import Gazetteer, Said
-from steeltrap.harness.script import Header, Op, Turn
+from steeltrap.harness.script import Header, Op, Turn, tenant_of
+from steeltrap.harness.statements import stated
 
 __all__ = ["LONG_AGO", "Catalogue", "Claim"]
 
@@ -70,6 +71,7 @@ class Catalogue:
 
     def __init__(self, header: Header) -> None:
         self._said: dict[str, tuple[Claim, ...]] = {}
+        self._stated: dict[str, dict[str, Claim]] = {}
         self._turns: dict[str, tuple[str, tuple[Claim, ...], str]] = {}
         self._units_of_turn: dict[str, dict[str, None]] = {}
         self._written_by: dict[tuple[str, str], str] = {}
@@ -88,6 +90,8 @@ class Catalogue:
         claims = tuple(self._meant(op, before) for op in spoken)
         text = _folded(turn.text)
         self._said[text] = claims
+        for op, claim in zip(spoken, claims, strict=True):
+            self._hear_plainly(op, claim)
         self._turns[turn.id] = text, claims, turn.at
         units = self._units_of_turn.setdefault(turn.id, {})
         for op in spoken:
@@ -98,6 +102,12 @@ class Catalogue:
                 self._names.know(op.unit, op.value, news=news)
                 if op.op in _NEWS:
                     self._written_by[op.unit, op.value] = turn.id
+
+    def _hear_plainly(self, op: Op, claim: Claim) -> None:
+        """Learn what an op states in plain words, with the topic and without."""
+        if said := stated(op):
+            for text in (said.text, said.untopical.text):
+                self._stated.setdefault(_folded(text), {})[claim.unit] = claim
 
     def know(self, unit: str, value: str, turn: str = "") -> None:
         """Know that a value belongs to a unit because a rule gave it, after some turn."""
@@ -142,6 +152,8 @@ class Catalogue:
         """
         found = self._repeated(item)
         if found is None:
+            found = self._plainly(item.text, tenant)
+        if found is None:
             said = self._names.read(item.text, tenant, self._stamps(item))
             found = tuple(_own_words(each) for each in said)
         if not found:
@@ -155,6 +167,14 @@ class Catalogue:
             )
             for claim in found
         )
+
+    def _plainly(self, text: str, tenant: str) -> tuple[Claim, ...] | None:
+        """The claims of a sentence that states in plain words what a turn stated."""
+        claims = self._stated.get(_folded(text))
+        if claims is None:
+            return None
+        own = tuple(claim for unit, claim in claims.items() if tenant_of(unit) == tenant)
+        return own or tuple(claims.values())
 
     def _stamps(self, item: Item) -> list[str]:
         """The days and hours of an item's own times and of the turns it came from."""
