@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from steeltrap.harness.history import (
     Event,
@@ -39,6 +39,7 @@ from steeltrap.harness.memory import (
     Utterance,
     capabilities,
 )
+from steeltrap.harness.models import Usage
 from steeltrap.harness.replies import Items, number
 from steeltrap.harness.script import (
     Audit,
@@ -54,9 +55,32 @@ from steeltrap.harness.script import (
     topic_of,
 )
 
-__all__ = ["Driver", "drive", "subject"]
+__all__ = ["Driver", "Meter", "RunStopped", "drive", "subject"]
 
 OnEvent = Callable[[Step, Event], None]
+
+
+class RunStopped(RuntimeError):
+    """A run cannot go on, and nothing was recorded of the step at which it stopped.
+
+    What was recorded before stands, so that the run goes on from there when it can.
+    """
+
+
+class Meter(Protocol):
+    """Counts the model calls of a run by the step and phase that caused them."""
+
+    def at(self, step: int, phase: str) -> None:
+        """From now on calls are caused by this."""
+
+    def taken(self) -> dict[str, Usage]:
+        """What was used since this was last asked, by phase."""
+
+    def unrecovered(self) -> str:
+        """A call of this step that failed and was not made good; empty: none."""
+
+    def stopped(self) -> str:
+        """Why no further call can be answered; empty: they can."""
 
 
 def subject(unit: str, text: str = "") -> Subject:
@@ -65,7 +89,13 @@ def subject(unit: str, text: str = "") -> Subject:
 
 
 def drive(
-    memory: Memory, script: Script, history: Path, *, limit: int, on_event: OnEvent | None = None
+    memory: Memory,
+    script: Script,
+    history: Path,
+    *,
+    limit: int,
+    meter: Meter | None = None,
+    on_event: OnEvent | None = None,
 ) -> None:
     """Run an opened memory through a script, recording into `history`.
 
@@ -74,16 +104,18 @@ def drive(
         script: with its truth, which the memory does not see.
         history: written anew, or continued where it holds the beginning of this run.
         limit: items that a query may be served.
+        meter: counts the memory's model calls, where it makes any.
         on_event: called with every step and its outcome, those already recorded included.
 
     Raises:
         HistoryError: `history` belongs to another script, system or budget.
+        RunStopped: no further model call can be answered.
     """
     header = HistoryHeader(
         script_sha256=script.sha256(), capabilities=capabilities(memory), limit=limit
     )
     recorded, end = _recorded(history, header)
-    driver = Driver(memory, limit)
+    driver = Driver(memory, limit, meter)
     for step, event in zip(script.steps, recorded, strict=False):
         driver.again(step, event)
         if on_event:
@@ -135,11 +167,14 @@ class Driver:
     Args:
         memory: opened.
         limit: items that a query may be served.
+        meter: counts the memory's model calls.
     """
 
-    def __init__(self, memory: Memory, limit: int) -> None:
+    def __init__(self, memory: Memory, limit: int, meter: Meter | None = None) -> None:
         self._memory = memory
         self._limit = limit
+        self._meter = meter
+        self._step = 0
         self._items = Items()
         self._tenants: dict[str, None] = {}
         self._settled = True
@@ -164,8 +199,13 @@ class Driver:
             )
 
     def do(self, i: int, step: Step) -> Event:
-        """Do one step and say what became of it."""
+        """Do one step and say what became of it.
+
+        Raises:
+            RunStopped: a model call could not be answered, and no other will be.
+        """
         event = Event(i=i, type="ok")
+        self._step = i
         self._ms = self._settle_ms = 0.0
         seen = len(self._items.all)
         try:
@@ -189,7 +229,18 @@ class Driver:
         # Whatever was numbered is written, also where the step failed half-way.
         event.new = self._items.all[seen:]
         event.ms, event.settle_ms = round(self._ms, 4), round(self._settle_ms, 4)
+        if self._meter:
+            self._metered(event, self._meter)
         return event
+
+    def _metered(self, event: Event, meter: Meter) -> None:
+        """Add what models were asked; a failure that the memory kept to itself is no success."""
+        if why := meter.stopped():
+            raise RunStopped(why)
+        event.usage = meter.taken()
+        silent = meter.unrecovered()
+        if silent and event.type == "ok":
+            event.type, event.error = "info", f"said nothing of a failed model call: {silent}"[:500]
 
     # ------------------------------------------------------------ the kinds of step
 
@@ -197,6 +248,7 @@ class Driver:
         self._tenants.setdefault(turn.tenant)
         self._changed()
         self._timed(
+            "ingest",
             self._memory.ingest,
             Utterance(turn.id, turn.at, turn.tenant, turn.session, turn.role, turn.text),
         )
@@ -207,7 +259,7 @@ class Driver:
         query = Query(probe.id, probe.at, probe.tenant, probe.text, self._limit)
         watched = self._watched(probe) if event.via == "in-script" else []
         before = [self._salience(unit) for unit in watched]
-        reply = self._timed(asked.retrieve, query)
+        reply = self._timed("retrieve", asked.retrieve, query)
         self._serve(event, reply, "retrieve")
         event.salience = [
             Salience(unit, old, self._salience(unit))
@@ -243,7 +295,9 @@ class Driver:
         event.via = "listing"
         listed: list[int] = []
         for tenant in self._tenants:
-            numbers, _ = self._items.intern(self._timed(self._memory.active, tenant), "active")
+            numbers, _ = self._items.intern(
+                self._timed("list", self._memory.active, tenant), "active"
+            )
             listed += numbers
             if gauge.full:
                 event.by_tenant.append(len(numbers))
@@ -259,26 +313,32 @@ class Driver:
         memory = self._memory
         about = subject(audit.unit, audit.text)
         if isinstance(memory, Recalls):
-            event.versions, _ = self._items.intern(self._timed(memory.history, about), "history")
+            event.versions, _ = self._items.intern(
+                self._timed("audit", memory.history, about), "history"
+            )
         else:
             event.via, asked = self._asked(audit.group, in_script=False)
             query = Query(audit.id, audit.at, audit.tenant, audit.text, self._limit)
-            self._serve(event, self._timed(asked.retrieve, query), "retrieve")
+            self._serve(event, self._timed("audit", asked.retrieve, query), "retrieve")
         if isinstance(memory, Recovers):
-            event.recovered, _ = self._items.intern(self._timed(memory.recover, about), "recover")
+            event.recovered, _ = self._items.intern(
+                self._timed("audit", memory.recover, about), "recover"
+            )
 
     def _maintain(self, pause: Pause) -> None:
         self._settle()
         if isinstance(self._memory, Maintains):
             self._changed()
-            self._timed(self._memory.maintain, pause.at)
+            self._timed("maintain", self._memory.maintain, pause.at)
 
     def _erase(self, step: Erasure) -> None:
         self._settle()
         if not isinstance(self._memory, Erases):
             return
         self._changed()
-        self._timed(self._memory.erase, step.tenant, subject(step.unit) if step.unit else None)
+        self._timed(
+            "erase", self._memory.erase, step.tenant, subject(step.unit) if step.unit else None
+        )
 
     # ------------------------------------------------------------ helpers
 
@@ -289,7 +349,7 @@ class Driver:
     def _settle(self) -> None:
         if not self._settled:
             before, self._ms = self._ms, 0.0
-            self._timed(self._memory.settle)
+            self._timed("settle", self._memory.settle)
             self._settle_ms, self._ms = self._ms, before
             self._settled = True
 
@@ -297,7 +357,9 @@ class Driver:
         self._settled = False
         self._fork = None
 
-    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _timed(self, phase: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        if self._meter:
+            self._meter.at(self._step, phase)
         start = perf_counter()
         try:
             return call(*arguments)

@@ -3,7 +3,7 @@
 An item is written in full where it is first seen (`new`) and by its number afterwards, so that
 a memory that serves its whole transcript each time does not make the history quadratic.
 Scoring reads a history and its script, never a live system. `ms` and `settle_ms`
-are wall times, and like the size on disk they are left out of everything that is compared (`fingerprint`).
+and the models' `ms` are wall times, and like the size on disk they are left out of everything that is compared (`fingerprint`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import IO, Final, Literal
 import msgspec
 
 from steeltrap.harness.memory import Item
+from steeltrap.harness.models import Usage
 from steeltrap.harness.script import Script, Step
 
 __all__ = [
@@ -93,6 +94,8 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """in-script probe: the probed unit, then the control."""
     error: str = ""
     """fail and info: the system's words."""
+    usage: dict[str, Usage] = {}
+    """What models were asked, by phase as in `Timing`; its `ms` are not compared."""
     size_bytes: int | None = None
     """full gauge: size on disk, where the system tells; not compared."""
 
@@ -195,5 +198,6 @@ def fingerprint(path: Path) -> str:
     digest = hashlib.sha256(_ENCODER.encode(read_header(path)))
     for event in read_events(path):
         event.ms, event.settle_ms, event.size_bytes = 0.0, 0.0, None
+        event.usage = {p: msgspec.structs.replace(u, ms=0.0) for p, u in event.usage.items()}
         digest.update(_ENCODER.encode(event))
     return digest.hexdigest()
