@@ -36,17 +36,29 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def timing(pairs: Iterable[tuple[Step, Event]]) -> Timing:
-    """Wall time of the adapter's own work by phase, over the steps that were done; size on disk."""
+    """Wall times by phase, the adapter's own over the steps that were done; size on disk."""
     by_phase: dict[str, list[float]] = {}
+    asked: dict[str, list[float]] = {}
     size_bytes = None
     for step, event in pairs:
         size_bytes = size_bytes if event.size_bytes is None else event.size_bytes
         if event.type == "ok":
-            by_phase.setdefault(_PHASE[type(step)], []).append(event.ms)
+            phase = _PHASE[type(step)]
+            by_phase.setdefault(phase, []).append(_own(event.ms, event, phase))
         if event.settle_ms:
-            by_phase.setdefault("settle", []).append(event.settle_ms)
+            own = _own(event.settle_ms, event, "settle")
+            by_phase.setdefault("settle", []).append(own)
+        for phase, usage in event.usage.items():
+            asked.setdefault(phase, []).append(usage.ms)
     phases = {phase: _percentiles(ms) for phase, ms in sorted(by_phase.items())}
-    return Timing(phases=phases, size_bytes=size_bytes)
+    models = {phase: _percentiles(ms) for phase, ms in sorted(asked.items())}
+    return Timing(phases=phases, models=models, size_bytes=size_bytes)
+
+
+def _own(ms: float, event: Event, phase: str) -> float:
+    """Without the time of models; calls beside each other may add up to more than has passed."""
+    usage = event.usage.get(phase)
+    return max(0.0, ms - usage.ms) if usage else ms
 
 
 def _percentiles(ms: list[float]) -> Percentiles:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steeltrap.harness.models import Usage
 from steeltrap.harness.verdict import ConditionVerdict
 
 __all__ = ["Outcome", "Percentiles", "Record", "RecordError", "RunSpec", "Timing", "read_record"]
@@ -43,6 +44,8 @@ class RunSpec(msgspec.Struct, kw_only=True):
     packages: dict[str, str] = {}
     """Versions of the packages that the system stands on."""
     embedder: str = ""
+    model: dict[str, Any] = {}
+    """What answered the system's model calls, with its dials and faults; empty where it makes none."""
     revision: str = ""
     """git revision of the code, with `+` where the tree had changes; empty outside a checkout."""
 
@@ -61,7 +64,10 @@ class Timing(msgspec.Struct, kw_only=True):
     """Wall times by phase; not compared."""
 
     phases: dict[str, Percentiles]
-    """ingest, settle, retrieve, maintain, list, audit, erase: those that happened."""
+    """ingest, settle, retrieve, maintain, list, audit, erase, as far as they happened: the
+    system's own time, without what it waited for models."""
+    models: dict[str, Percentiles] = {}
+    """The models' time by phase, over the steps that asked any."""
     size_bytes: int | None = None
     """On disk at the last full gauge, where the system tells; file formats differ from run to run."""
 
@@ -88,6 +94,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     steps: int
     failed: int
     """Steps that ended in `fail` or `info`."""
+    lost: dict[str, str] = {}
+    """The turns among them, with what became of each."""
     answers: dict[str, int]
     """Verdicts of current-value probes: correct, stale, ambiguous, wrong, missing, inherited."""
     verdicts: dict[str, ConditionVerdict]
@@ -111,6 +119,10 @@ class Outcome(msgspec.Struct, kw_only=True):
     served_tokens_total: int = 0
     ingested_tokens: int = 0
     """Tokens of all turns."""
+    usage: dict[str, Usage] = {}
+    """What models were asked, by phase; without their time."""
+    cost_usd: float | None = None
+    """By the price table, embeddings apart; None where the model's price is not known."""
     footprint: list[tuple[int, int, int, int, float]] = []
     """Curve: (turn, active items, active tokens, true tokens, beta tokens) at each gauge."""
     footprint_ratio: float | None = None

@@ -263,3 +263,22 @@ class TearsFirstFact(Mutant):
             super().take_in(turn, ops[1:])
             raise TimeoutError("no answer in time")
         super().take_in(turn, ops)
+
+
+class RemovesThenBreaksDown(Mutant):
+    """Every third time that it replaces a value, it removes the old one and breaks down."""
+
+    name = "removes-then-breaks-down"
+    raises = ("half-applied",)
+    families = ("revision-chain",)
+
+    def begin(self) -> None:
+        self.replaced = 0
+
+    def take_in(self, turn: Utterance, ops: Sequence[Op]) -> None:
+        if [op.op for op in ops] == ["revise"]:
+            self.replaced += 1
+            if self.replaced % 3 == 0:
+                super().take_in(turn, [Op("retract", ops[0].unit)])
+                raise ConnectionError("the connection was lost after the old value was removed")
+        super().take_in(turn, ops)

@@ -78,13 +78,15 @@ class Account:
 
 @dataclass(slots=True)
 class Doubt:
-    """A turn of several facts that failed: is it there whole, not at all, or by half?"""
+    """A turn that failed: is it there whole, not at all, or by half?"""
 
     turn: str
     before: dict[str, str | None]
     after: dict[str, str | None]
+    held: frozenset[str]
+    """Units of which the value before was answered right when they were last asked for."""
     seen: dict[str, str] = field(default_factory=dict)
-    """unit -> 'before' or 'after', as far as probes have shown."""
+    """unit -> 'before', 'after' or 'neither', as far as probes have shown."""
 
 
 class Ledger:
@@ -127,7 +129,8 @@ class Ledger:
         if not done and turn.changes:
             told = [c for c in turn.changes if c.cause in ("told", "corrected", "retracted")]
             before = {c.unit: self.account(c.unit).value for c in told}
-            self.doubts.append(Doubt(turn.id, before, {c.unit: c.value for c in told}))
+            held = frozenset(u for u in before if self.account(u).last_verdict == "correct")
+            self.doubts.append(Doubt(turn.id, before, {c.unit: c.value for c in told}, held))
 
     def _doubt(self, op: Op) -> None:
         """The turn failed, so what it said of a unit may be stored or not."""

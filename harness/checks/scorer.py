@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from steeltrap.harness import metrics, tokens
 from steeltrap.harness.checks.adaptation import Adaptation, Standing
 from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge_past
@@ -19,6 +21,7 @@ from steeltrap.harness.checks.sheet import Listing, View
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
 from steeltrap.harness.history import Event, joined
 from steeltrap.harness.memory import Item
+from steeltrap.harness.models import Usage
 from steeltrap.harness.readers import Catalogue, Claim, Reader
 from steeltrap.harness.record import Outcome
 from steeltrap.harness.script import (
@@ -92,6 +95,8 @@ class Scorer:
         self.c6 = Adaptation()
         self._reads = Reads()
         self._steps = self._failed = self._ingested = 0
+        self._lost: dict[str, str] = {}
+        self._usage: dict[str, Usage] = {}
         self._curve: list[tuple[int, int, int, int, float]] = []
         self._sheets = [c.sheet for c in (self._c1, self._c2, self._c3, self._c4, self._c5, self.c6, self._beyond)]  # fmt: skip
 
@@ -106,6 +111,8 @@ class Scorer:
         """Take in what became of one step."""
         self._steps += 1
         self._failed += event.type != "ok"
+        for phase, usage in event.usage.items():
+            self._usage[phase] = self._usage.get(phase, Usage()) + replace(usage, ms=0.0)
         self._items += event.new
         done = event.type == "ok"
         if isinstance(step, Turn | Pause | Erasure):
@@ -113,6 +120,8 @@ class Scorer:
         if isinstance(step, Erasure) and self._erases and not done:
             self._beyond.sheet.block("trace", "an erasure failed")
         if isinstance(step, Turn):
+            if not done:
+                self._lost[step.id] = f"{event.type}: {event.error}"
             self._hear(step, done=done)
             return
         for change in step.changes:
@@ -304,6 +313,8 @@ class Scorer:
             turns=self.ledger.turns,
             steps=self._steps,
             failed=self._failed,
+            lost=self._lost,
+            usage=dict(sorted(self._usage.items())),
             answers=dict(sorted(reads.verdicts.items())),
             verdicts={sheet.condition: sheet.verdict() for sheet in self._sheets},
             recall=_share(reads.right, reads.due),

@@ -66,15 +66,18 @@ class TransitionSoundness:
 
     def _resolve(self, view: View, doubt: Doubt, unit: str) -> None:
         assert view.finding is not None
-        value = view.finding.answer.value
+        answer = view.finding.answer
         if view.ledger.account(unit).began != doubt.turn:
             return
-        if value == doubt.after[unit]:
+        if answer.value == doubt.after[unit]:
             doubt.seen[unit] = "after"
-        elif value == doubt.before[unit]:
+        elif answer.value == doubt.before[unit]:
             doubt.seen[unit] = "before"
-        if len(doubt.after) > 1 and len(doubt.seen) == len(doubt.after):
-            torn = len(set(doubt.seen.values())) > 1
+        elif answer.kind in ("missing", "unset") and unit in doubt.held and doubt.before[unit]:
+            # the old value was there and is gone, and the new one has not come
+            doubt.seen[unit] = "neither"
+        if (len(doubt.after) > 1 or unit in doubt.held) and len(doubt.seen) == len(doubt.after):
+            torn = len(set(doubt.seen.values())) > 1 or "neither" in doubt.seen.values()
             seen = ", ".join(f"{u.split('/', 1)[1]}: {s}" for u, s in doubt.seen.items())
             found = [view.violation("half-applied", "C2", unit, "all of the turn or nothing", seen)] if torn else []  # fmt: skip
             self.sheet.test(("half-applied",), view.ledger.turns, *found)
