@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import tiktoken
 
-__all__ = ["ENCODING", "cache_folder", "count"]
+__all__ = ["ENCODING", "cache_folder", "count", "numbers"]
 
 ENCODING: Final = "o200k_base"
 _ADDRESS: Final = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
@@ -62,7 +62,12 @@ def _encoding() -> tiktoken.Encoding:
     return tiktoken.get_encoding(ENCODING)
 
 
+def numbers(text: str) -> list[int]:
+    """The tokens of a text; special tokens are taken as the plain text that they are."""
+    return _encoding().encode_ordinary(text)
+
+
 @lru_cache(maxsize=1 << 16)
 def count(text: str) -> int:
-    """Tokens of a text; special tokens are counted as the plain text that they are."""
-    return len(_encoding().encode_ordinary(text))
+    """How many tokens a text has."""
+    return len(numbers(text))

@@ -1,38 +1,39 @@
-"""The server."""
+"""Starts and stops the gateway."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
-from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Final, Self
 
 from steeltrap.harness import tokens
-from steeltrap.harness.gateway.backend import Backend, BackendError, Call, Embedder
-from steeltrap.harness.gateway.dialects import chat, embeddings
-from steeltrap.harness.gateway.dialects.shared import BadRequestError, encode, key
+from steeltrap.harness.gateway.backend import Backend, Embedder
+from steeltrap.harness.gateway.meter import Meter
 from steeltrap.harness.models import Models
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
+    import uvicorn
+
+    from steeltrap.harness.gateway.app import App
 
 __all__ = ["Gateway"]
 
 _LOOPBACK: Final = "127.0.0.1"
+_IDLE_S: Final = 3_600
+"""How long an idle connection is kept: memories pause between calls."""
 
 
 class Gateway:
-    """Speaks the dialects of model providers on loopback, from `with` to its end.
+    """One server for all model calls, on loopback and a free port, from `with` to its end.
+
+    It speaks OpenAI's chat completions, responses and embeddings and Anthropic's messages, and
+    runs on a thread of this process.
 
     Args:
         backend: answers the calls.
-        embedder: of the vectors that are given; known by its name and dimension here.
+        embedder: of the vectors that the back end gives; only its name and dimension are used.
         chat: name of the chat model.
         timeout_s: after which clients shall give a call up.
         retries: how often clients shall ask again.
@@ -48,41 +49,47 @@ class Gateway:
         retries: int = 2,
     ) -> None:
         self.backend = backend
-        self._embedder = embedder
-        self._chat = chat
-        self._timeout_s = timeout_s
-        self._retries = retries
-        self._seen: Counter[str] = Counter()
-        self._server: Any = None
+        self.meter = Meter()
+        """Counts the calls."""
+        self._models = Models(
+            "", chat, embedder.name, embedder.dimension, timeout_s=timeout_s, retries=retries
+        )
+        self._app: App | None = None
+        self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self._port = 0
 
     @property
     def models(self) -> Models:
-        """What a system is told of its models."""
-        return Models(
-            url=f"http://{_LOOPBACK}:{self._port}",
-            chat=self._chat,
-            embedding=self._embedder.name,
-            dimension=self._embedder.dimension,
-            timeout_s=self._timeout_s,
-            retries=self._retries,
-        )
+        """What a system is told of its models.
+
+        Raises:
+            RuntimeError: the gateway is not running.
+        """
+        if self._app is None:
+            raise RuntimeError("the gateway is not running; use it in a `with` statement")
+        return self._models
 
     def begin(self) -> None:
-        """A new life of a memory begins."""
-        self._seen.clear()
-        self.backend.begin()
+        """A new life of a memory begins: nothing was asked before."""
+        if self._app is None:
+            raise RuntimeError("the gateway is not running; use it in a `with` statement")
+        self._app.begin()
 
     def __enter__(self) -> Self:
+        import msgspec
         import uvicorn
 
+        from steeltrap.harness.gateway.app import App
+
+        tokens.count("the first count reads the encoding, which takes long")
         listening = socket.create_server((_LOOPBACK, 0))
-        self._port = listening.getsockname()[1]
+        url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}"
+        self._models = msgspec.structs.replace(self._models, url=url)
+        self._app = App(self.backend, self.meter, self._models)
         config = uvicorn.Config(
-            self._app(), lifespan="off", ws="none", log_config=None, log_level="critical",
-            access_log=False, server_header=False, date_header=False,
-            timeout_graceful_shutdown=1, timeout_keep_alive=600,
+            self._app.asgi(), lifespan="off", ws="none", log_config=None, log_level="critical",
+            access_log=False, server_header=False, date_header=False, proxy_headers=False,
+            timeout_graceful_shutdown=1, timeout_keep_alive=_IDLE_S,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
@@ -91,7 +98,8 @@ class Gateway:
         self._thread.start()
         while not self._server.started:
             if not self._thread.is_alive():
-                raise RuntimeError("the gateway did not start")
+                listening.close()
+                raise RuntimeError("the gateway's server did not start")
             time.sleep(0.002)
         return self
 
@@ -101,67 +109,7 @@ class Gateway:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._thread is not None
+        assert self._server is not None and self._thread is not None
         self._server.should_exit = True
         self._thread.join()
-
-    def _app(self) -> Starlette:
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
-        return Starlette(
-            routes=[
-                Route("/v1/chat/completions", self._chat_completions, methods=["POST"]),
-                Route("/v1/embeddings", self._embeddings, methods=["POST"]),
-            ]
-        )
-
-    def _nth(self, name: str) -> int:
-        self._seen[name] += 1
-        return self._seen[name] - 1
-
-    async def _chat_completions(self, request: Request) -> Response:
-        from starlette.responses import Response
-
-        try:
-            body = await _json(request)
-            asked = chat.ask(body)
-        except BadRequestError as error:
-            return _json_response(400, chat.error(400, str(error), "invalid_request"))
-        name = key("chat", body)
-        call = Call("chat", body, name, self._nth(name), asked)
-        try:
-            reply = await self.backend.chat(call)
-        except BackendError as error:
-            return _json_response(error.status, chat.error(error.status, error.message, error.kind))
-        if body.get("stream"):
-            return Response(b"".join(chat.stream(call, reply)), media_type="text/event-stream")
-        return _json_response(200, chat.answer(call, reply))
-
-    async def _embeddings(self, request: Request) -> Response:
-        try:
-            body = await _json(request)
-            texts = embeddings.texts(body, self._embedder.dimension)
-        except BadRequestError as error:
-            return _json_response(400, chat.error(400, str(error), "invalid_request"))
-        name = key("embeddings", body)
-        call = Call("embeddings", body, name, self._nth(name), texts=texts)
-        try:
-            vectors = await self.backend.embed(call)
-        except BackendError as error:
-            return _json_response(error.status, chat.error(error.status, error.message, error.kind))
-        counted = sum(tokens.count(text) for text in texts)
-        return _json_response(200, embeddings.answer(call, vectors, counted))
-
-
-async def _json(request: Request) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(await request.body(), type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise BadRequestError(f"the body is not a JSON object: {error}") from None
-
-
-def _json_response(status: int, body: dict[str, Any]) -> Response:
-    from starlette.responses import Response
-
-    return Response(encode(body), status, media_type="application/json")
+        self._app = self._server = self._thread = None

@@ -22,13 +22,14 @@ from steeltrap.harness.gateway.dialects.shared import (
 )
 from steeltrap.harness.models import Ask, Message, Reply, Tool, Usage
 
-__all__ = ["answer", "ask", "error", "stream"]
+__all__ = ["FORMS", "answer", "ask", "error", "stream", "token_logprobs"]
 
 Form = Literal["text", "json", "schema"]
 _FINISH: Final = {
     "stop": "stop", "length": "length", "tools": "tool_calls", "refusal": "content_filter",
 }  # fmt: skip
-_FORMS: Final[dict[str, Form]] = {"text": "text", "json_object": "json", "json_schema": "schema"}
+FORMS: Final[dict[str, Form]] = {"text": "text", "json_object": "json", "json_schema": "schema"}
+"""What OpenAI's dialects call the forms of an answer."""
 
 
 class _Function(msgspec.Struct):
@@ -92,7 +93,7 @@ def ask(body: dict[str, Any]) -> Ask:
     return Ask(
         model=asked.model,
         messages=tuple(_message(message) for message in asked.messages),
-        form=_FORMS[form.type],
+        form=FORMS[form.type],
         schema_name=schema.name,
         schema=schema.schema or {},
         tools=tuple(
@@ -157,7 +158,7 @@ def error(status: int, message: str, code: str) -> dict[str, Any]:
     """The body of an error, as OpenAI's dialects give it."""
     kind = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error",
             429: "rate_limit_error"}.get(status, "server_error")  # fmt: skip
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": None, "code": code or None}}
 
 
 def _head(call: Call, kind: str) -> dict[str, Any]:
@@ -180,15 +181,20 @@ def _calls(call: Call, reply: Reply) -> list[dict[str, Any]]:
 def _logprobs(call: Call, reply: Reply) -> dict[str, Any] | None:
     if not asked_by(call).logprobs:
         return None
-    content = []
+    return {"content": token_logprobs(asked_by(call), reply), "refusal": None}
+
+
+def token_logprobs(ask: Ask, reply: Reply) -> list[dict[str, Any]]:
+    """Each token of the answer with its alternatives, likeliest first; nothing if not asked for."""
+    given = []
     rest = reply.text
-    for alternatives in reply.logprobs:
+    for alternatives in reply.logprobs if ask.logprobs else ():
         token = _chosen(alternatives, rest)
         rest = rest[len(token) :]
         best = sorted(alternatives.items(), key=lambda pair: (-pair[1], pair[0]))
-        top = [_token(text, log) for text, log in best[: asked_by(call).logprobs]]
-        content.append(_token(token, alternatives[token]) | {"top_logprobs": top})
-    return {"content": content, "refusal": None}
+        top = [_token(text, log) for text, log in best[: ask.logprobs]]
+        given.append(_token(token, alternatives[token]) | {"top_logprobs": top})
+    return given
 
 
 def _chosen(alternatives: dict[str, float], rest: str) -> str:

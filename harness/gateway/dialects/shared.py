@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from steeltrap.harness.gateway.backend import Call
-from steeltrap.harness.models import Ask, ToolCall
+from steeltrap.harness.models import Ask, Reply, ToolCall
 
 __all__ = [
     "BadRequestError",
+    "Dialect",
     "Part",
+    "arguments_of",
     "asked_by",
     "call_id",
     "encode",
@@ -41,6 +43,22 @@ _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 class BadRequestError(ValueError):
     """A request that cannot be understood; the message says what is wrong with it."""
+
+
+class Dialect(Protocol):
+    """What a dialect's module gives."""
+
+    def ask(self, body: dict[str, Any], /) -> Ask:
+        """The question that a request asks; `BadRequestError` where it is none."""
+
+    def answer(self, call: Call, reply: Reply, /) -> dict[str, Any]:
+        """The body of a whole answer."""
+
+    def stream(self, call: Call, reply: Reply, /) -> Iterator[bytes]:
+        """The answer as server-sent events."""
+
+    def error(self, status: int, message: str, code: str, /) -> dict[str, Any]:
+        """The body of an error."""
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -1,0 +1,198 @@
+"""Who caused which call, and what it cost."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import msgspec
+
+from steeltrap.harness import tokens
+from steeltrap.harness.gateway.backend import Call
+from steeltrap.harness.gateway.prefix import Prompt
+from steeltrap.harness.models import Reply, Usage
+
+__all__ = ["Arrival", "Kind", "Meter", "kind_of", "used"]
+
+Kind = tuple[str, ...]
+"""Calls of one kind ask for one thing: the dialect, the system message, the names of schema and
+tools. All embeddings are one kind."""
+
+_GRACE_S: Final = 0.25
+"""How long a step waits for calls that are still open. A client that gave up has closed its
+connection by then, but the server may not have seen it."""
+_WORDS: Final = 60
+
+
+def kind_of(dialect: str, call: Call | None) -> Kind:
+    """The kind of a call; one that was not understood is of its dialect's own kind."""
+    if call is None or call.ask is None:
+        return (dialect,)
+    ask = call.ask
+    return (dialect, ask.said("system"), ask.schema_name, *(tool.name for tool in ask.tools))
+
+
+def used(prompt: Prompt, reply: Reply) -> Usage:
+    """What a chat call cost in tokens, counted here where the provider says nothing."""
+    said = reply.usage
+    spoken = tokens.count(reply.text)
+    for call in reply.calls:
+        spoken += tokens.count(f"{call.name}{msgspec.json.encode(call.arguments).decode()}")
+    prompt_tokens = said.prompt_tokens or prompt.tokens
+    return Usage(
+        prompt_tokens=prompt_tokens,
+        completion_tokens=said.completion_tokens or spoken,
+        cached_tokens=said.cached_tokens,
+        prefix_tokens=min(prompt.prefix_tokens, prompt_tokens),
+    )
+
+
+class Arrival(msgspec.Struct, eq=False):
+    """A request that is being answered."""
+
+    dialect: str
+    step: int
+    phase: str
+    order: int
+
+
+class _Failure(msgspec.Struct):
+    """A call that was answered by an error, brokenly or not at all."""
+
+    kind: Kind
+    what: str
+    phase: str
+    arrived: int
+    """When it came, and when it was answered, in the order of all that happened."""
+    answered: int
+    recovered: bool = False
+
+
+class Meter:
+    """Attributes every request to the step and phase in force when it arrived.
+
+    The driver says where it is and takes what was used, the server reports the requests; they
+    do so from different threads.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._step = -1
+        self._phase = ""
+        self._order = 0
+        self._open: set[Arrival] = set()
+        self._used: dict[str, Usage] = {}
+        self._failures: list[_Failure] = []
+        self._stopped = ""
+
+    # ------------------------------------------------------------ the driver's side
+
+    def at(self, step: int, phase: str) -> None:
+        """The requests from now on are caused by this step in this phase."""
+        with self._changed:
+            if step != self._step:
+                self._failures.clear()
+            self._step, self._phase = step, phase
+
+    def taken(self) -> dict[str, Usage]:
+        """What each phase has used since the last time; a call counts when it is answered."""
+        with self._changed:
+            self._settle()
+            used, self._used = self._used, {}
+        return used
+
+    def unrecovered(self) -> str:
+        """Names a call of this step that failed and was never made good.
+
+        A system that swallows a failed call shows no other sign of it. A failed call is made
+        good by a later call of the same kind that is answered whole, within the step. A call
+        that an earlier step made counts where its failure comes to light.
+
+        Returns:
+            A sentence, or nothing where every call was answered in the end.
+        """
+        with self._changed:
+            self._settle()
+            lost = [failure for failure in self._failures if not failure.recovered]
+        if not lost:
+            return ""
+        first = lost[0]
+        more = f" ({len(lost)} such calls)" if len(lost) > 1 else ""
+        during = f" during {first.phase}" if first.phase else ""
+        return (
+            f"{_named(first.kind)}{during} {first.what},"
+            f" and no later call of its kind was answered{more}"
+        )
+
+    def stopped(self) -> str:
+        """Why no further call can be answered: a budget is spent, or a prompt is not known.
+
+        Asking clears it, so that a run that was stopped can be taken up.
+        """
+        with self._changed:
+            why, self._stopped = self._stopped, ""
+        return why
+
+    # ------------------------------------------------------------ the server's side
+
+    def arrived(self, dialect: str) -> Arrival:
+        """A request came in."""
+        with self._changed:
+            arrival = Arrival(dialect, self._step, self._phase, self._next())
+            self._open.add(arrival)
+        return arrival
+
+    def answered(
+        self, arrival: Arrival, kind: Kind, usage: Usage, broken: str = "", stops: str = ""
+    ) -> None:
+        """A request is about to be answered, or never will be.
+
+        Args:
+            arrival: what `arrived` gave.
+            kind: of the call.
+            usage: what it cost, without the count of calls.
+            broken: what became of it, as the end of a sentence: "was answered 500 (overloaded)".
+            stops: why no further call can be answered.
+        """
+        counts = Usage(
+            calls=1, failed=int(bool(broken)), embeddings=int(arrival.dialect == "embeddings")
+        )
+        with self._changed:
+            self._stopped = self._stopped or stops
+            self._open.discard(arrival)
+            self._used[arrival.phase] = self._used.get(arrival.phase, Usage()) + usage + counts
+            if broken:
+                self._failures.append(
+                    _Failure(kind, broken, arrival.phase, arrival.order, self._next())
+                )
+            else:
+                self._recover(kind, arrival.order)
+            self._changed.notify_all()
+
+    def _recover(self, kind: Kind, arrived: int) -> None:
+        for failure in self._failures:
+            if failure.kind == kind and arrived > failure.arrived:
+                failure.recovered = True
+
+    def _next(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _settle(self) -> None:
+        self._changed.wait_for(lambda: not self._open, timeout=_GRACE_S)
+
+
+def _named(kind: Kind) -> str:
+    dialect, *rest = kind
+    if dialect == "embeddings":
+        return "a request for embeddings"
+    system, schema, *tools = rest or ("", "")
+    if schema:
+        return f"the {dialect} call for {schema}"
+    if tools:
+        return f"the {dialect} call with the tools {', '.join(tools)}"
+    words = " ".join(system.split())
+    if not words:
+        return f"a {dialect} call without a system message"
+    cut = words if len(words) <= _WORDS else words[:_WORDS].rsplit(" ", 1)[0] + " …"
+    return f"the {dialect} call '{cut}'"
