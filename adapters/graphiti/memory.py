@@ -1,0 +1,252 @@
+"""The adapter."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
+from steeltrap.harness.models import Models
+
+__all__ = ["ENVIRONMENT", "Graphiti"]
+
+Result = TypeVar("Result")
+
+ENVIRONMENT: Final = {
+    "GRAPHITI_TELEMETRY_ENABLED": "false",
+    "PYTHON_DOTENV_DISABLED": "1",  # it would load a .env file found above the package's folder
+    "SEMAPHORE_LIMIT": "1",
+}
+"""What graphiti-core reads once, when it is imported."""
+
+_EDGES: Final = """
+    MATCH (n:Entity)-[:RELATES_TO]->(e:RelatesToNode_)-[:RELATES_TO]->(m:Entity)
+    WHERE e.group_id = $tenant
+    RETURN e.uuid AS uuid, e.fact AS fact, e.episodes AS episodes, e.valid_at AS valid_at,
+        e.invalid_at AS invalid_at, e.expired_at AS expired_at, n.name AS source, m.name AS target
+    ORDER BY e.uuid
+"""
+
+
+_EPISODES: Final = (
+    "MATCH (e:Episodic) WHERE e.group_id = $tenant RETURN e.uuid AS uuid, e.content AS text"
+)
+_NODES: Final = """
+    MATCH (n:Entity) WHERE n.group_id = $tenant
+    RETURN n.uuid AS uuid, n.name AS text, n.summary AS summary
+"""
+_DELETE: Final = "MATCH (n:{table}) WHERE n.uuid IN $gone DETACH DELETE n"
+_SUMMARISE: Final = "MATCH (n:Entity {uuid: $uuid}) SET n.summary = $summary"
+
+
+class Graphiti:
+    """Makes a temporal graph of what is said, and serves facts by hybrid search.
+
+    One graph holds all tenants, each as a group. A turn is an episode; its facts are edges, each
+    with the times from which and to which it held. Reading changes nothing.
+
+    Raises:
+        MemoryFault: (any method) it is not open; (`open`) `connect` was not called; (`ingest`)
+            the models gave no usable answer, before anything was written.
+    """
+
+    def __init__(self) -> None:
+        self._models: Models | None = None
+        self._engine: Any = None
+        self._runner: asyncio.Runner | None = None
+        self._folder = Path()
+        self._turns: dict[str, str] = {}
+
+    def connect(self, models: Models) -> None:
+        """Take the address of the models."""
+        self._models = models
+
+    def open(self, folder: Path) -> None:
+        """Begin an empty graph in `folder`/graphiti."""
+        self.close()
+        if self._models is None:
+            raise MemoryFault("graphiti: it needs models; call connect(models) before open(folder)")
+        os.environ.update(ENVIRONMENT, EMBEDDING_DIM=str(self._models.dimension))
+        from steeltrap.adapters.graphiti import engine
+
+        self._folder = folder / "graphiti"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        engine.pinned()
+        self._turns = {}
+        self._runner = asyncio.Runner()
+        self._engine = engine.connected(self._folder / "graph.kuzu", self._models)
+        self._run(self._engine.build_indices_and_constraints())
+
+    def close(self) -> None:
+        """Close the database; its file stays."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            self._run(engine.llm_client.client.close())
+            self._run(engine.close())
+        if self._runner is not None:
+            self._runner.close()
+        self._runner = None
+
+    # ------------------------------------------------------------ operators
+
+    def ingest(self, turn: Utterance) -> None:
+        """Add a turn as an episode of one message."""
+        from graphiti_core.nodes import EpisodeType
+
+        at = self._at(turn.at)
+        written = self._opened().driver.writes
+        try:
+            added = self._run(
+                self._engine.add_episode(
+                    name=turn.id,
+                    episode_body=f"{turn.role}: {turn.text}",
+                    source=EpisodeType.message,
+                    source_description="conversation",
+                    reference_time=at,
+                    group_id=_group(turn.tenant),
+                )
+            )
+        except Exception as fault:
+            if self._engine.driver.writes == written:
+                raise MemoryFault(f"{type(fault).__name__}: {fault}") from fault
+            raise
+        self._turns[added.episode.uuid] = turn.id
+
+    def retrieve(self, query: Query) -> Sequence[Item]:
+        """The facts found by words and by vectors, fused by reciprocal rank, expired ones too."""
+        from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
+
+        self._opened()
+        if query.limit < 1:
+            return []
+        recipe = EDGE_HYBRID_SEARCH_RRF.model_copy(update={"limit": query.limit})
+        found = self._run(
+            self._engine.search_(query.text, config=recipe, group_ids=[_group(query.tenant)])
+        )
+        ranked = zip(found.edges, found.edge_reranker_scores, strict=True)
+        return [self._item(dict(edge), score) for edge, score in ranked]
+
+    def settle(self) -> None:
+        """Nothing runs in the background."""
+        self._opened()
+
+    def active(self, tenant: str) -> list[Item]:
+        """Every fact of the tenant, oldest first: search serves expired ones beside the others."""
+        return [self._item(edge) for edge in self._edges(_group(tenant))]
+
+    def history(self, subject: Subject) -> list[Item]:
+        """The facts about the subject, oldest first by the times from which they held.
+
+        Facts at an entity that names the topic; of these, those that name the field as well,
+        where there are any.
+        """
+        about = [
+            edge for edge in self._edges(_group(subject.tenant)) if _names(edge, subject.topic)
+        ]
+        close = [edge for edge in about if _names(edge, subject.field)]
+        ordered = sorted(
+            close or about, key=lambda edge: (edge["valid_at"] or datetime.min, edge["uuid"])
+        )
+        return [self._item(edge) for edge in ordered]
+
+    def erase(self, tenant: str, subject: Subject | None) -> None:
+        """Delete the tenant's group, or whatever names the subject's topic."""
+        from graphiti_core.utils.maintenance.graph_data_operations import clear_data
+
+        driver = self._opened().driver
+        if subject is None:
+            self._run(clear_data(driver, [_group(tenant)]))
+            return
+        self._forget(_group(tenant), subject.topic.casefold())
+
+    def size_bytes(self) -> int:
+        """Bytes of the database's files, after a checkpoint.
+
+        kuzu keeps room ahead, and does not give room back: an empty graph has 4 MB.
+        """
+        self._query("CHECKPOINT;")
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+
+    # ------------------------------------------------------------ helpers
+
+    def _forget(self, group: str, topic: str) -> None:
+        """Delete the facts, entities and episodes that name a topic, and lines of summaries.
+
+        The turn that a fact came from may leave the topic out, so it goes with the fact.
+        """
+        edges = [edge for edge in self._edges(group) if _names(edge, topic)]
+        told = {episode for edge in edges for episode in edge["episodes"]}
+        episodes = self._query(_EPISODES, tenant=group)
+        nodes = self._query(_NODES, tenant=group)
+        gone = {
+            "RelatesToNode_": [edge["uuid"] for edge in edges],
+            "Episodic": [
+                e["uuid"] for e in episodes if e["uuid"] in told or topic in e["text"].casefold()
+            ],
+            "Entity": [node["uuid"] for node in nodes if topic in node["text"].casefold()],
+        }
+        for table, uuids in gone.items():
+            self._query(_DELETE.format(table=table), gone=uuids)
+        for node in nodes:
+            if node["uuid"] not in gone["Entity"] and topic in node["summary"].casefold():
+                lines = [
+                    line for line in node["summary"].split("\n") if topic not in line.casefold()
+                ]
+                self._query(_SUMMARISE, uuid=node["uuid"], summary="\n".join(lines))
+
+    def _edges(self, group: str) -> list[dict[str, Any]]:
+        return self._query(_EDGES, tenant=group)
+
+    def _query(self, cypher: str, **values: Any) -> list[dict[str, Any]]:
+        rows, _, _ = self._run(self._opened().driver.execute_query(cypher, **values))
+        return list(rows)
+
+    def _item(self, edge: dict[str, Any], score: float | None = None) -> Item:
+        turns = (self._turns.get(episode) for episode in edge["episodes"])
+        ended = edge["invalid_at"] or edge["expired_at"]
+        return Item(
+            edge["fact"], edge["uuid"], tuple(turn for turn in turns if turn),
+            _iso(edge["valid_at"]), _iso(ended), score=score,
+        )  # fmt: skip
+
+    def _at(self, at: str) -> datetime:
+        """A simulated time; it is now that time."""
+        from steeltrap.adapters.graphiti import engine
+
+        now = datetime.fromisoformat(at).replace(tzinfo=UTC)
+        engine.set_time(now)
+        return now
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Wait for work on the one event loop of this graph's life."""
+        assert self._runner is not None
+        return self._runner.run(work)
+
+    def _opened(self) -> Any:
+        if self._engine is None:
+            raise MemoryFault(
+                "graphiti: not open; call open(folder) first, and nothing after close()"
+            )
+        return self._engine
+
+
+def _group(tenant: str) -> str:
+    """The tenant's name in letters, digits and dashes; what is none of these as its number."""
+    plain = (c if (c.isascii() and c.isalnum()) or c == "-" else f"_{ord(c):x}_" for c in tenant)
+    return "".join(plain) or "_"
+
+
+def _names(edge: dict[str, Any], words: str) -> bool:
+    """Whether a fact, or an entity that it joins, names something."""
+    text = "\n".join((edge["fact"], edge["source"], edge["target"]))
+    return words.casefold() in text.casefold()
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.replace(tzinfo=None).isoformat(timespec="minutes")
