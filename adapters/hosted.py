@@ -6,11 +6,12 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from steeltrap.harness.memory import MemoryFault
 
@@ -24,6 +25,8 @@ __all__ = [
     "await_all",
     "instant",
     "key_of",
+    "minute",
+    "steady",
     "verdict",
 ]
 
@@ -89,8 +92,12 @@ class Pause:
 
     def __init__(self, limit_s: float, first_s: float, longest_s: float) -> None:
         self._end = monotonic() + limit_s
-        self._next_s = first_s
+        self._first_s = self._next_s = first_s
         self._longest_s = longest_s
+
+    def restart(self) -> None:
+        """Let the next wait be as short as the first; the limit stays."""
+        self._next_s = self._first_s
 
     def take(self, wished_s: float | None = None) -> bool:
         """Wait, for as long as is wished; False where the limit does not allow it."""
@@ -143,8 +150,8 @@ def await_all(
         service: whose jobs they are.
         jobs: what each is, by its id; empty afterwards, also after a failure.
         look: asks for a job's state: None: goes on; empty: ended well; else what became of it.
-        limit_s: how long to wait for the next one to end.
-        first_s: the first wait; they double up to 10 s.
+        limit_s: how long to wait at most for all of them.
+        first_s: the first wait for each; they double up to 10 s.
 
     Raises:
         Unsure: some failed or never ended; each is named.
@@ -157,9 +164,8 @@ def await_all(
             state = _look(look, job)
         if state is None:
             state = f"did not end within {limit_s:g} s"
-        else:
-            pause = Pause(limit_s, first_s, 10.0)
         del jobs[job]
+        pause.restart()
         if state:
             problems.append(f"{what} ({job}) {state}")
     if problems:
@@ -216,6 +222,22 @@ class Guests:
             self._path.write_text("".join(f"{name}\n" for name in left), encoding="utf-8")
         else:
             self._path.unlink()
+
+
+def steady(
+    found: Iterable[T], score: Callable[[T], float | None], age: Callable[[T], Any]
+) -> list[T]:
+    """What was found in the service's order; of equal scores that stand together the oldest first.
+
+    Services put equals in order by ids that are random.
+    """
+    runs = groupby(found, key=score)
+    return [one for told, run in runs for one in (run if told is None else sorted(run, key=age))]
+
+
+def minute(spelled: str | None) -> str | None:
+    """A time of a service as scripts spell it; None stays None."""
+    return None if spelled is None else f"{instant(spelled):%Y-%m-%dT%H:%M}"
 
 
 def instant(spelled: str) -> datetime:

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,6 +22,8 @@ from steeltrap.adapters.hosted import (
     await_all,
     instant,
     key_of,
+    minute,
+    steady,
     verdict,
 )
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
@@ -60,7 +63,7 @@ class Mem0Platform:
             service does it.
         timeout_s: of one call.
         patience_s: how long to go on asking when the service says that it is asked too often.
-        settle_s: how long to wait for the next piece of background work to end.
+        settle_s: how long `settle` waits at most; a worker has to be given more time than that.
         poll_s: the first wait between two looks at it.
     """
 
@@ -73,7 +76,7 @@ class Mem0Platform:
         latest_only: bool | None = None,
         timeout_s: float = 60.0,
         patience_s: float = 300.0,
-        settle_s: float = 600.0,
+        settle_s: float = 1800.0,
         poll_s: float = 0.5,
     ) -> None:
         self._base_url = base_url
@@ -162,7 +165,7 @@ class Mem0Platform:
                 **self._searching,
             )
         )
-        return _items(user, _rows(found))
+        return _items(user, steady(_rows(found), lambda row: row.get("score"), _age))
 
     def settle(self) -> None:
         """Wait until all that was added since has been worked through.
@@ -197,7 +200,7 @@ class Mem0Platform:
             for row, item in zip(rows, _items(user, rows), strict=True)
             for version in self._versions(row["id"], item)
         ]
-        return sorted(versions, key=lambda item: instant(item.valid_from or "0001-01-01"))
+        return sorted(versions, key=lambda version: version.valid_from or "")
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Delete the tenant's user with its memories, or each memory that names the topic.
@@ -236,19 +239,13 @@ class Mem0Platform:
         rows: list[Row] = []
         page = 1
         while True:
-            answer = self._ask(
-                lambda mem0, page=page: mem0.get_all(
-                    filters={"user_id": user}, page=page, page_size=_PAGE, **options
-                )
-            )
+            answer = self._ask(partial(_page, user=user, page=page, **options))
             found = _rows(answer)
             rows += found
             if not found or not answer.get("next"):
                 break
             page += 1
-        return sorted(
-            rows, key=lambda row: (instant(row.get("created_at") or "0001-01-01"), row["memory"])
-        )
+        return sorted(rows, key=_age)
 
     def _versions(self, memory: str, item: Item) -> list[Item]:
         """A memory as it was told, changed and deleted, each version up to the next."""
@@ -256,7 +253,7 @@ class Mem0Platform:
         steps = sorted(found, key=lambda step: instant(step["created_at"]))
         versions: list[Item] = []
         for step in steps:
-            at = item.valid_from if not versions else step["created_at"]
+            at = minute(step["created_at"]) if versions else item.valid_from
             if versions and versions[-1].valid_to is None:
                 versions[-1] = msgspec.structs.replace(versions[-1], valid_to=at)
             if step["event"] in ("ADD", "UPDATE"):
@@ -312,6 +309,10 @@ class Mem0Platform:
         return self._client
 
 
+def _page(mem0: MemoryClient, *, user: str, page: int, **options: Any) -> Any:
+    return mem0.get_all(filters={"user_id": user}, page=page, page_size=_PAGE, **options)
+
+
 def _delete(mem0: MemoryClient, *, memory: str) -> Any:
     return mem0.delete(memory, delete_linked=True)
 
@@ -333,13 +334,15 @@ def _rows(answer: Any) -> list[Row]:
     return rows
 
 
+def _age(row: Row) -> tuple[datetime, str]:
+    return instant(row.get("created_at") or "0001-01-01"), row["memory"]
+
+
 def _items(user: _User, rows: list[Row]) -> list[Item]:
     """Memories as items; one that a later one supersedes is marked with the later one's time."""
     ends = {
-        old: row.get("created_at")
-        for row in sorted(
-            rows, key=lambda row: instant(row.get("created_at") or "0001-01-01"), reverse=True
-        )
+        old: minute(row.get("created_at"))
+        for row in sorted(rows, key=_age, reverse=True)
         for old in row.get("linked_memory_ids") or ()
     }
     items = []
@@ -350,7 +353,7 @@ def _items(user: _User, rows: list[Row]) -> list[Item]:
                 text=row["memory"],
                 id=user.ids.setdefault(row["id"], f"m{len(user.ids)}"),
                 sources=(turn,) if isinstance(turn, str) else None,
-                valid_from=row.get("created_at"),
+                valid_from=minute(row.get("created_at")),
                 valid_to=ends.get(row["id"]),
                 score=row.get("score"),
             )
@@ -368,7 +371,7 @@ def _meaning(error: Exception) -> Exception:
         status = error.debug_info.get("status_code")
         if status is not None:
             wait = error.debug_info.get("retry_after")
-            return verdict("mem0-platform", status, str(error.details or error)[:300], wait)
+            return verdict("mem0-platform", status, str(error)[:300], wait)
         if error.error_code == "NET_CONNECT":
             return MemoryFault(f"mem0-platform: no connection: {error}")
         return Unsure(f"mem0-platform: the connection broke: {error}")

@@ -17,6 +17,8 @@ from steeltrap.adapters.hosted import (
     await_all,
     instant,
     key_of,
+    minute,
+    steady,
     verdict,
 )
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
@@ -63,7 +65,7 @@ class Zep:
             fits every plan of the service.
         timeout_s: of one call.
         patience_s: how long to go on asking when the service says that it is asked too often.
-        settle_s: how long to wait for the next piece of background work to end.
+        settle_s: how long `settle` waits at most; a worker has to be given more time than that.
         poll_s: the first wait between two looks at it.
     """
 
@@ -75,7 +77,7 @@ class Zep:
         message_chars: int = 2500,
         timeout_s: float = 60.0,
         patience_s: float = 300.0,
-        settle_s: float = 600.0,
+        settle_s: float = 1800.0,
         poll_s: float = 0.5,
     ) -> None:
         self._base_url = base_url
@@ -147,7 +149,8 @@ class Zep:
         self._now = max(self._now, query.at)
         fetch = partial(self._search, user.graph, query.text, min(query.limit, _SEARCH_PAGE))
         found = self._pages(user, fetch, query.limit)
-        return [self._item(user, edge) for edge in found if edge.fact]
+        facts = steady((edge for edge in found if edge.fact), lambda edge: edge.score, _age)
+        return [self._item(user, edge) for edge in facts]
 
     def settle(self) -> None:
         """Wait until all that was taken in or deleted since has been worked through.
@@ -198,7 +201,8 @@ class Zep:
             made = self._ask(lambda zep: zep.user.create(user_id=name, first_name=tenant))
             if not made.uuid_ or not made.graph_uuid:
                 raise Unsure("zep: the answer to a new user names no uuid or no graph")
-            user = self._users[tenant] = _User(made.uuid_, made.graph_uuid)
+            ids = user.ids if user else {}  # no name is given twice
+            user = self._users[tenant] = _User(made.uuid_, made.graph_uuid, ids=ids)
         return user
 
     def _thread(self, user: _User, session: str) -> str:
@@ -295,7 +299,7 @@ class Zep:
 
     def _item(self, user: _User, edge: Edge) -> Item:
         uuid = edge.uuid_ or ""
-        until = edge.invalid_at
+        until = minute(edge.invalid_at)
         if until is None and edge.expired_at is not None:
             until = user.expired.setdefault(uuid, self._now)
         sources = None
@@ -306,7 +310,7 @@ class Zep:
             text=edge.fact or "",
             id=user.ids.setdefault(uuid, f"f{len(user.ids)}"),
             sources=sources,
-            valid_from=edge.valid_at,
+            valid_from=minute(edge.valid_at),
             valid_to=until,
             score=edge.score,
         )
