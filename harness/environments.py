@@ -1,1 +1,385 @@
-"""Environments of systems that cannot share this one."""
+"""Environments of systems that cannot share this one.
+
+What belongs into one is pinned in `adapters/NAME/requirements.txt`. It is made by uv in the cache
+folder, at `environments/NAME-HASH`: the hash is of the pins and of the Python, so that other pins
+are another environment. It is made aside and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.resources
+import os
+import re
+import shutil
+import subprocess
+import sys
+from ast import literal_eval
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steeltrap.harness.memory import Item, Lists, Memory
+from steeltrap.harness.models import Models, UsesModels
+from steeltrap.harness.remote import Remote, scratch, variables
+from steeltrap.harness.tokens import cache_folder
+
+__all__ = [
+    "Check",
+    "EnvironmentFault",
+    "EnvironmentMissing",
+    "Opened",
+    "doctor",
+    "find",
+    "folder",
+    "install",
+    "known",
+    "pins",
+]
+
+_PIP_AS_UV: Final = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "cert": "SSL_CERT_FILE",
+}
+_QUIET: Final = {
+    "ANONYMIZED_TELEMETRY": "False",
+    "DO_NOT_TRACK": "1",
+    "GRAPHITI_TELEMETRY_ENABLED": "false",
+    "MEM0_TELEMETRY": "False",
+    "POSTHOG_DISABLED": "1",
+}
+"""For looking at packages without their adapter, which switches them off otherwise."""
+_OFF: Final = ("0", "false", "no", "off")
+
+
+class EnvironmentFault(RuntimeError):
+    """An environment cannot be made or used; the message says why and what to do."""
+
+
+class EnvironmentMissing(EnvironmentFault):
+    """An environment has not been installed."""
+
+
+class Check(NamedTuple):
+    """What was looked at, whether it is in order, and what was found."""
+
+    what: str
+    ok: bool
+    words: str
+
+
+# ---------------------------------------------------------------- what there is
+
+
+def known() -> list[str]:
+    """The names of all environments that can be installed."""
+    return sorted(path.parent.name for path in _adapters().glob("*/requirements.txt"))
+
+
+def pins(name: str) -> dict[str, list[str]]:
+    """The versions of each package that an environment may hold: one, or one for each Python.
+
+    Raises:
+        EnvironmentFault: there is no such environment.
+    """
+    lines = _requirements(name).read_text().splitlines()
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if pin := re.match(r"([\w.-]+)(?:\[[^]]*])?==([^\s;\\]+)", line):
+            found.setdefault(pin[1], []).append(pin[2])
+    return found
+
+
+def folder(name: str) -> Path:
+    """Where an environment is, or will be when it is installed.
+
+    Raises:
+        EnvironmentFault: there is no such environment.
+    """
+    required = _requirements(name)
+    pinned = hashlib.sha256(required.read_bytes() + str(sys.implementation.cache_tag).encode())
+    return (
+        cache_folder().absolute()
+        / "environments"
+        / f"{required.parent.name}-{pinned.hexdigest()[:12]}"
+    )
+
+
+def find(name: str) -> Path:
+    """The Python of an installed environment.
+
+    Raises:
+        EnvironmentMissing: it has not been installed.
+        EnvironmentFault: there is no such environment.
+    """
+    python = _python(folder(name))
+    if not python.exists():
+        raise EnvironmentMissing(
+            f"{name} needs an environment of its own: `steeltrap systems install {name}` makes it"
+        )
+    return python
+
+
+def _adapters() -> Path:
+    with importlib.resources.as_file(importlib.resources.files("steeltrap")) as package:
+        return package / "adapters"
+
+
+def _requirements(name: str) -> Path:
+    path = _adapters() / name.replace("-", "_") / "requirements.txt"
+    if not path.is_file():
+        raise EnvironmentFault(f"no environment '{name}'; known: {', '.join(known()) or 'none'}")
+    return path
+
+
+def _python(made: Path) -> Path:
+    return made / "bin" / "python"
+
+
+# ---------------------------------------------------------------- installing
+
+
+def install(name: str, say: Callable[[str], object]) -> Path:
+    """Make an environment, if it is not there; uv shows its progress on standard error.
+
+    Args:
+        name: of the environment.
+        say: is told in a line each what is going on.
+
+    Returns:
+        The environment's Python.
+
+    Raises:
+        EnvironmentFault: it cannot be made; nothing half is left.
+    """
+    made = folder(name)
+    with _alone(made, lambda: say(f"{name}: another installation is at work; waiting for it")):
+        if _python(made).exists():
+            say(f"{name}: is installed")
+            return _python(made)
+        part = made.with_name(made.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
+        say(f"{name}: installing {len(pins(name))} packages into {made}")
+        try:
+            _make(name, part)
+            os.replace(part, made)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    say(f"{name}: installed")
+    return _python(made)
+
+
+def _make(name: str, part: Path) -> None:
+    required, python = str(_requirements(name)), str(_python(part))
+    _uv(name, {}, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(part))
+    sync = ("pip", "sync", "--require-hashes", "--compile-bytecode", "--python", python, required)
+    _uv(name, _index(), *sync)
+    if subprocess.run([python, "-I", "-c", "import msgspec"], capture_output=True).returncode:
+        raise EnvironmentFault(f"{name}: {required} does not pin msgspec, which every worker needs")
+
+
+def _uv(name: str, index: Mapping[str, str], *arguments: str) -> None:
+    import uv
+
+    own = {key: os.environ[key] for key in os.environ if key != "VIRTUAL_ENV"}
+    done = subprocess.run(
+        [uv.find_uv_bin(), *arguments], env={**index, **own}, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise EnvironmentFault(
+            f"{name}: not installed; what uv says of it stands above. A mirror that is set for pip"
+            " or uv is used; nothing half is left, so the same command tries again"
+        )
+
+
+def _index() -> dict[str, str]:
+    """What is set for pip, as uv takes it; uv does not read pip's settings.
+
+    Versions and hashes are pinned, so that it does not matter which index has a file.
+    """
+    told = _pip_settings()
+    handed = {uv: " ".join(told[pip].split()) for pip, uv in _PIP_AS_UV.items() if told.get(pip)}
+    if "UV_INDEX" in handed:
+        handed["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return handed
+
+
+def _pip_settings() -> dict[str, str]:
+    """pip's settings from its files and from the environment, the latter last."""
+    told = subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"],
+        capture_output=True,
+        text=True,
+    )
+    lines = re.findall(r"^(?:global|install)\.([\w-]+)=('.*'|\".*\")$", told.stdout, re.MULTILINE)
+    settings = {key: str(literal_eval(value)) for key, value in lines}
+    for key in _PIP_AS_UV:
+        if value := os.environ.get(f"PIP_{key.upper().replace('-', '_')}"):
+            settings[key] = value
+    return settings
+
+
+@contextmanager
+def _alone(made: Path, wait: Callable[[], object]) -> Iterator[None]:
+    """Hold the lock on an environment; the system lets go of it when the process ends."""
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with made.with_name(made.name + ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wait()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+# ---------------------------------------------------------------- looking after one
+
+
+def doctor(
+    name: str,
+    *,
+    node: Mapping[str, Any] | None = None,
+    packages: Sequence[str] = (),
+    passes: Sequence[str] = (),
+) -> Iterator[Check]:
+    """Look at an environment and at the system in it, as far as one can come.
+
+    Args:
+        name: of the environment.
+        node: the system's settings; without them no worker is tried.
+        packages: the distributions that the system stands on; each is imported.
+        passes: names of environment variables that the system gets.
+
+    Raises:
+        EnvironmentFault: there is no such environment.
+    """
+    try:
+        python = find(name)
+    except EnvironmentMissing as missing:
+        others = folder(name).parent.glob(f"{folder(name).name[:-12]}{'[0-9a-f]' * 12}")
+        words = " (one is there, from other pins or for another Python)" if any(others) else ""
+        yield Check("environment", False, f"{missing}{words}")
+        return
+    yield Check("environment", True, str(folder(name)))
+    yield from _inside(python, {one: pins(name).get(one, []) for one in ("msgspec", *packages)})
+    if node is not None:
+        yield from _worker(node, python, packages, passes, "posthog" in pins(name))
+
+
+_LOOK: Final = """
+import importlib, importlib.metadata, json, platform, sys
+tops = {}
+for top, names in importlib.metadata.packages_distributions().items():
+    for name in names:
+        tops.setdefault(name.lower().replace("_", "-"), []).append(top)
+found = {"python": platform.python_version()}
+for name in sys.argv[1:]:
+    try:
+        found[name] = importlib.metadata.version(name)
+        for top in tops.get(name.lower().replace("_", "-"), []):
+            if top.isidentifier() and not top.startswith("_"):
+                importlib.import_module(top)
+    except importlib.metadata.PackageNotFoundError:
+        found[name] = "not installed"
+    except BaseException as error:
+        found[name] = f"{type(error).__name__}: {error}"
+print("\\n" + json.dumps(found))
+"""
+
+
+def _inside(python: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[Check]:
+    """Python and packages, by asking the environment's own."""
+    with scratch() as home:
+        told = subprocess.run(
+            [python, "-P", "-c", _LOOK, *wanted],
+            capture_output=True,
+            text=True,
+            env=variables(home) | _QUIET,
+            cwd=home,
+        )
+    if told.returncode:
+        yield Check("python", False, f"does not run: {told.stderr.strip()[-300:]}")
+        return
+    found = msgspec.json.decode(told.stdout.rstrip().rpartition("\n")[2])
+    here = ".".join(map(str, sys.version_info[:2]))
+    yield Check("python", found["python"].startswith(f"{here}."), found["python"])
+    for name, versions in wanted.items():
+        pinned = "" if found[name] in versions else f"; pinned: {' or '.join(versions) or 'none'}"
+        yield Check(name, not pinned, found[name] + pinned)
+
+
+def _worker(
+    node: Mapping[str, Any],
+    python: Path,
+    packages: Sequence[str],
+    passes: Sequence[str],
+    telling: bool,
+) -> Iterator[Check]:
+    """Whether the system starts in a worker, opens an empty memory, and keeps to itself."""
+    from steeltrap.harness.remote import Remote
+
+    watched = {"_target_": f"{Opened.__module__}.{Opened.__name__}", "memory": dict(node)}
+    try:
+        remote = Remote(watched, python=python, packages=packages, passes=passes, timeout_s=120)
+    except Exception as error:
+        yield Check("worker", False, str(error))
+        return
+    yield Check("worker", True, "starts")
+    yield from _open(remote, telling)
+
+
+def _open(remote: Remote, telling: bool) -> Iterator[Check]:
+    assert isinstance(remote, Lists)
+    with scratch() as home:
+        try:
+            remote.open(home)
+            switches = [item.text for item in remote.active("")]
+        except Exception as error:
+            yield Check("opens", False, f"{type(error).__name__}: {error}")
+            return
+        finally:
+            remote.close()
+    yield Check("opens", True, "an empty memory")
+    on = [one for one in switches if one.partition("=")[2].lower() not in _OFF]
+    words = ", ".join(switches) or ("nothing switches it off" if telling else "none known")
+    yield Check("telemetry", not on and bool(switches or not telling), words)
+
+
+class Opened:
+    """A memory that is only opened, in its own environment, to be looked at.
+
+    Args:
+        memory: the system's own.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        if isinstance(memory, UsesModels):
+            # nobody listens there: nothing may be asked before the first turn
+            memory.connect(
+                Models("http://127.0.0.1:9", "none", "none", 384, timeout_s=5, retries=0)
+            )
+
+    def open(self, folder: Path) -> None:
+        """Open the system's memory."""
+        self._memory.open(folder)
+
+    def close(self) -> None:
+        """Close it."""
+        self._memory.close()
+
+    def active(self, tenant: str) -> list[Item]:  # noqa: ARG002
+        """The switches of telemetry as they are now."""
+        names = sorted(name for name in os.environ if re.search("TELEMETRY|POSTHOG", name))
+        return [Item(f"{name}={os.environ[name]}") for name in names]
+
+    def settle(self) -> None:
+        """Nothing is ever said."""
+
+    ingest = retrieve = settle

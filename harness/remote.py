@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -34,12 +34,22 @@ from steeltrap.harness.script import Script
 from steeltrap.harness.tokens import cache_folder
 from steeltrap.harness.worker import VERSION, Hello, Named, Welcome
 
-__all__ = ["Remote", "WorkerDied", "WorkerError", "WorkerFault", "WorkerGone", "variables"]
+__all__ = [
+    "Remote",
+    "WorkerDied",
+    "WorkerError",
+    "WorkerFault",
+    "WorkerGone",
+    "scratch",
+    "variables",
+]
 
 _KEPT: Final = (
     "PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
 )  # fmt: skip
 """Variables that every worker gets as they are: where programs and certificates lie."""
+_OWN: Final = ("home", "tmp")
+"""Folders of a worker itself, beside its memory's."""
 _FATAL: Final = "Fatal Python error"
 _KEPT_LINES: Final = 200
 _LINES: Final = 20
@@ -138,6 +148,18 @@ def variables(home: Path, passes: Sequence[str] = ()) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUTF8": "1",
     }
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder below the cache with a `home` and a `tmp`, for a moment."""
+    below = cache_folder().absolute() / "workers"
+    below.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=below) as made:
+        folder = Path(made)
+        for name in _OWN:
+            (folder / name).mkdir()
+        yield folder
 
 
 # ---------------------------------------------------------------- the process
@@ -346,7 +368,7 @@ def _quoted(line: bytes) -> str:
 
 
 def _started(plan: _Plan, folder: Path) -> subprocess.Popen[bytes]:
-    for name in ("home", "tmp"):
+    for name in _OWN:
         (folder / name).mkdir(parents=True, exist_ok=True)
     folder = folder.absolute()
     try:
@@ -405,7 +427,7 @@ def _end(process: subprocess.Popen[bytes], listener: threading.Thread, folder: P
     process.stdout.close()
     if not listener.is_alive():
         process.stderr.close()
-    for name in ("home", "tmp"):
+    for name in _OWN:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
@@ -622,10 +644,8 @@ def _command(node: Mapping[str, Any], python: Path | str | None) -> tuple[str, .
 @functools.cache
 def _introduced(plan: _Plan) -> Welcome:
     """What a worker says of itself; it is ended at once."""
-    below = cache_folder() / "workers"
-    below.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=below) as folder:
-        worker = _Worker(plan, Path(folder))
+    with scratch() as folder:
+        worker = _Worker(plan, folder)
         worker.end()
     return worker.welcome
 
