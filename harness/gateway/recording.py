@@ -199,8 +199,9 @@ class Replay:
             else "nothing recorded matches"
         )
         damaged = self._file.damaged
+        kind = "a request for vectors" if call.ask is None else f"a {call.dialect} call"
         raise BackendError(
-            f"a {call.dialect} call that begins {_begins(call)!r}: {asked}"
+            f"{kind} that begins {_begins(call)!r}: {asked}"
             f" (among {self._file.models[self._model]} answers of {self._model}"
             + (f"; {damaged} lines cannot be read" if damaged else "")
             + "). Run with model=record to have the missing answers added",

@@ -1,12 +1,23 @@
-"""A gateway whose back end a test writes."""
+"""A gateway whose back end a test writes, and a provider that real back ends ask."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from steeltrap.adapters.embedders import WordLlamaEmbedder
 from steeltrap.harness.gateway import Call, Embedder, Gateway, Local
@@ -42,17 +53,15 @@ def embedder() -> Embedder:
 
 @pytest.fixture
 def opened(embedder: Embedder) -> Iterator[Opener]:
-    """Opens gateways for one test, with a function or a fixed reply as their back end."""
+    """Opens gateways for one test: behind them a reply, a function that makes it, a back end."""
     with ExitStack() as stack:
 
-        def open_one(answer: Answer | Reply | Any = Reply("yes"), **settings: Any) -> Gateway:
-            if isinstance(answer, Reply):
-                fixed = answer
-                backend: Any = Answering(embedder, lambda call: fixed)
-            elif hasattr(answer, "chat"):
-                backend = answer
+        def open_one(answer: Any = None, **settings: Any) -> Gateway:
+            fixed = answer or Reply("yes")
+            if isinstance(fixed, Reply):
+                backend: Any = Answering(embedder, lambda _: fixed)
             else:
-                backend = Answering(embedder, answer)
+                backend = answer if hasattr(answer, "chat") else Answering(embedder, answer)
             return stack.enter_context(Gateway(backend, embedder, **settings))
 
         yield open_one
