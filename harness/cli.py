@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import steeltrap
+from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.history import HistoryError
 from steeltrap.harness.record import RecordError
 from steeltrap.harness.script import ScriptError
@@ -128,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _dispatch(asked)
     except SettingsError as error:
         return _say(error, 2)
-    except (ScriptError, HistoryError, RecordError, StoreError) as error:
+    except (ScriptError, HistoryError, RecordError, StoreError, RunStopped) as error:
         return _say(error, 1)
     except KeyboardInterrupt:
         return _say("stopped; give the same command again to go on from here", 130)

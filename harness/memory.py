@@ -102,7 +102,7 @@ class Memory(Protocol):
         """Begin an empty memory; whatever is written goes below `folder`."""
 
     def close(self) -> None:
-        """Release everything; called once, also after a failure."""
+        """Release everything; called at the end, also after a failure, or where nothing was opened."""
 
     def ingest(self, turn: Utterance) -> None:
         """Take in one turn."""

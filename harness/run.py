@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from steeltrap.harness.checks import score
-from steeltrap.harness.drive import OnEvent, drive
+from steeltrap.harness.drive import OnEvent, RunStopped, drive
 from steeltrap.harness.evidence import CUTOFFS, evidence_rows
+from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.metrics import timing
+from steeltrap.harness.models import UsesModels
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
 from steeltrap.harness.script import Script
@@ -29,6 +31,7 @@ def run_cell(
     script: Script,
     reader: Reader,
     *,
+    gateway: Gateway | None = None,
     on_event: OnEvent | None = None,
 ) -> Record:
     """Drive a memory through a script and through its twins, score, and finish the cell.
@@ -38,18 +41,22 @@ def run_cell(
         make_memory: gives a new memory for each run.
         script: with its truth.
         reader: turns what was served into answers.
+        gateway: open; answers the memory's model calls, where it makes any.
         on_event: called with every step of the main run and its outcome.
 
     Raises:
         HistoryError: the cell holds the history of something else.
+        RunStopped: model calls cannot be answered any more; the cell can be continued.
     """
-    limit = cell.spec.limit
-    _drive(make_memory(), script, cell.history, cell.folder / "memory", limit, on_event)
+
+    def live(script: Script, history: Path, folder: Path, on_event: OnEvent | None) -> None:
+        _drive(make_memory(), script, history, folder, cell.spec.limit, gateway, on_event)
+
+    live(script, cell.history, cell.folder / "memory", on_event)
     cell.twins.mkdir(exist_ok=True)
     for twin in script.header.twins[: cell.spec.twins]:
         other = twin_script(script, twin)
-        history = _twin_history(cell, twin.name)
-        _drive(make_memory(), other, history, cell.twins / "memory", limit, None)
+        live(other, _twin_history(cell, twin.name), cell.twins / "memory", None)
     return score_cell(cell, script, reader)
 
 
@@ -104,16 +111,28 @@ def _refuse_half(history: Path, steps: int, script: Script) -> None:
 
 
 def _drive(
-    memory: Memory, script: Script, history: Path, folder: Path, limit: int, on_event: OnEvent | None
-) -> None:  # fmt: skip
+    memory: Memory,
+    script: Script,
+    history: Path,
+    folder: Path,
+    limit: int,
+    gateway: Gateway | None,
+    on_event: OnEvent | None,
+) -> None:
     """Drive a new memory in an empty folder, which is removed when the run is whole."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    if isinstance(memory, Told):
-        memory.told(script)
-    memory.open(folder)
     try:
-        drive(memory, script, history, limit=limit, on_event=on_event)
+        if isinstance(memory, Told):
+            memory.told(script)
+        if isinstance(memory, UsesModels):
+            if gateway is None:
+                raise RunStopped("the memory asks models, and there is no gateway to answer")
+            gateway.begin()
+            memory.connect(gateway.models)
+        memory.open(folder)
+        meter = gateway.meter if gateway else None
+        drive(memory, script, history, limit=limit, meter=meter, on_event=on_event)
     finally:
         memory.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -17,6 +17,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
+    from steeltrap.harness.gateway import Gateway
+
 __all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "about_systems", "cells", "options"]
 
 ENTRY_POINTS: Final = "steeltrap.systems"
-_ABOUT: Final = ("name", "packages")
+_ABOUT: Final = ("name", "packages", "answers", "environment")
 """Keys of a system that are not settings of its adapter."""
 _NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0}
 """Settings that are whole numbers, with the least that makes sense."""
@@ -80,6 +83,38 @@ class Settings:
             )
         return made
 
+    @property
+    def asks_models(self) -> bool:
+        """Whether the system makes model calls."""
+        return "answers" in self.config.system
+
+    @contextmanager
+    def gateway(self, script: Script) -> Iterator[Gateway | None]:
+        """Whoever answers the system's model calls, while it runs; None where it makes none.
+
+        Raises:
+            SettingsError: a setting of the model is missing or wrong.
+        """
+        if not self.asks_models:
+            yield None
+            return
+        from steeltrap.harness.gateway.setup import gateway
+
+        system = self.config.system
+        try:
+            made = gateway(
+                _plain(self.config.model), _plain(self.config.faults), script=script,
+                embedder=self._embedder(), answer=_loaded(system.answers) if system.answers else None,
+                system=system.name,
+            )  # fmt: skip
+        except ValueError as error:
+            raise SettingsError(f"model={self.config.model.name}: {error}") from None
+        with made:
+            yield made
+
+    def _embedder(self) -> Any:
+        return _embedder(msgspec.json.encode(_plain(self.config.embedder)))
+
     def script(self) -> Script:
         """The script with its truth.
 
@@ -96,9 +131,14 @@ class Settings:
     def spec(self, script: Script, memory: Memory) -> RunSpec:
         """The spec of a run of this script on this memory."""
         embedder = getattr(memory, "embedder", None)
+        model = {}
+        if self.asks_models:
+            embedder = embedder or self._embedder()
+            model = self._model()
         return run_spec(
             script,
             system=self.system,
+            model=model,
             settings=self._adapter() | getattr(memory, "identity", {}),
             reader=self.config.reader.name,
             limit=self.config.limit,
@@ -106,6 +146,13 @@ class Settings:
             embedder=f"{embedder.name} {embedder.version}" if embedder else "",
             packages=self.config.system.packages,
         )
+
+    def _model(self) -> dict[str, Any]:
+        """What decides the answers of the model, faults included."""
+        from steeltrap.harness.gateway.setup import NOT_IDENTITY
+
+        settings = _plain(self.config.model) | {"faults": _plain(self.config.faults)}
+        return {key: value for key, value in settings.items() if key not in NOT_IDENTITY}
 
     def _adapter(self) -> dict[str, Any]:
         """The settings of the adapter itself."""
@@ -130,6 +177,11 @@ def _script(settings: bytes, seed: int) -> Script:
     if not 0 <= seed < len(made):
         raise SettingsError(f"seed={seed}: this data has {len(made)} scripts, 0 to {len(made) - 1}")
     return made[seed]
+
+
+@functools.lru_cache(maxsize=2)
+def _embedder(settings: bytes) -> Any:
+    return _instantiate(msgspec.json.decode(settings), "embedder")
 
 
 @functools.lru_cache(maxsize=2)
@@ -259,8 +311,12 @@ def _cell(point: list[str]) -> Settings:
         raise SettingsError(
             f"name={config.name}: write the name of one folder; runs=FOLDER chooses where it is"
         )
-    ours = ("system.", "window=") if "${window}" in _unresolved(config) else ("system.",)
-    overridden = (part for part in point if part.lstrip("+").startswith(ours))
+    ours = ["system."]
+    if "${window}" in _unresolved(config):
+        ours.append("window=")
+    if "answers" in config.system:
+        ours += ["model.", "model=", "faults.", "faults="]
+    overridden = (part for part in point if part.lstrip("+").startswith(tuple(ours)))
     return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
 
 

@@ -105,6 +105,7 @@ def run_spec(
     limit: int,
     twins: int = 1,
     embedder: str = "",
+    model: dict[str, Any] | None = None,
     packages: Iterable[str] = (),
 ) -> RunSpec:
     """The spec of a run of this code as it is installed here.
@@ -117,6 +118,7 @@ def run_spec(
         limit: items that a query may be served.
         twins: pairs of twins that are run beside the script, at most.
         embedder: name and version of the embedder; empty without one.
+        model: what answers the system's model calls; None where it makes none.
         packages: distributions that the system stands on; those not installed are left out.
     """
     return RunSpec(
@@ -131,6 +133,7 @@ def run_spec(
         steeltrap=steeltrap.__version__,
         packages=_versions((*_COUNTING, *packages)),
         embedder=embedder,
+        model=model or {},
         revision=revision(),
     )
 

@@ -76,15 +76,31 @@ def facts(records: Sequence[Record]) -> list[str]:
     revisions = distinct(
         record.spec.revision[:12] + record.spec.revision[40:] for record in records
     )
+    models = distinct(_model(record) for record in records if record.spec.model)
     lines = [
         f"Script {title(records)}; {_seeds(records)}",
         f"Reader {first.spec.reader}; at most {first.spec.limit} items a query; "
         f"embedder {', '.join(embedders) or 'none'}",
+        *(f"Model {model}" for model in models),
         f"steeltrap {', '.join(distinct(r.spec.steeltrap for r in records))}"
         + (f", revision {', '.join(revisions)}" if any(revisions) else ""),
         "Packages: " + ", ".join(f"{k} {'/'.join(v)}" for k, v in _packages(records).items()),
     ]
     return lines + [f"NOT THE SAME: {line}" for line in _disagreements(records)]
+
+
+def _model(record: Record) -> str:
+    """What answered model calls: its name, and every dial and fault that is not off."""
+    model = record.spec.model
+    name = " ".join(str(model[key]) for key in ("name", "provider", "model") if model.get(key))
+    off = (None, 0, 0.0, "none")
+    flat = {
+        **model,
+        **{f"faults.{k}": v for k, v in model.get("faults", {}).items() if k != "name"},
+    }
+    told = ("name", "provider", "model", "faults")
+    dials = [f"{k} {v}" for k, v in flat.items() if k not in told and v not in off]
+    return f"{name} ({', '.join(dials)})" if dials else name
 
 
 def _seeds(records: Sequence[Record]) -> str:
@@ -115,6 +131,9 @@ def _disagreements(records: Sequence[Record]) -> Iterator[str]:
         if len(versions) > 1:
             yield f"the version of {package} ({', '.join(versions)})"
     embedders = distinct(record.spec.embedder for record in records if record.spec.embedder)
+    answering = distinct(_model(record) for record in records if record.spec.model)
+    if len(answering) > 1:
+        yield f"the model ({'; '.join(answering)})"
     if len(embedders) > 1:
         yield f"the embedder ({', '.join(embedders)})"
 

@@ -49,9 +49,10 @@ def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
 
 
 def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
-    grids = [tables.conditions(group), tables.costs(group), *tables.evidence(group)]
+    grids = [tables.conditions(group), tables.costs(group), tables.models(group)]
+    grids += tables.evidence(group)
     if full:
-        grids += [tables.names(group), tables.differences(group)]
+        grids += [tables.names(group), tables.differences(group), tables.lost(group)]
     return [grid for grid in grids if grid]
 
 

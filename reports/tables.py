@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from steeltrap.harness.models import Usage
 from steeltrap.harness.record import Evidence, Record
 from steeltrap.harness.stats import (
     Difference,
@@ -32,6 +34,8 @@ __all__ = [
     "differences",
     "evidence",
     "frame",
+    "lost",
+    "models",
     "names",
 ]
 
@@ -196,6 +200,67 @@ def costs(records: Sequence[Record]) -> Grid | None:
     ]
     notes = [note for name, note in _COST_NOTES.items() if name in columns]
     return Grid("What it gives and what it costs", ["system", *columns], rows, notes)
+
+
+def models(records: Sequence[Record]) -> Grid | None:
+    """Systems by what they asked models for; None where none asked any."""
+    rows = [
+        [system, *_asked(own)]
+        for system, own in _by_system(records).items()
+        if any(record.outcome.usage for record in own)
+    ]
+    if not rows:
+        return None
+    notes = [
+        "calls, vectors: requests to chat and to embedding models, for a turn of the script.",
+        "in, out: tokens of chat calls for a turn. cached: share of `in` that the provider had "
+        "read before, or else (~) that a cache of exact prefixes would have.",
+        "ms: the models' time at an ingest, median over seeds. usd: by the price table, for a run.",
+    ]
+    header = ["system", "calls", "failed", "vectors", "in", "out", "cached", "ms", "usd"]
+    return Grid("What models were asked", header, rows, notes)
+
+
+def _asked(records: Sequence[Record]) -> list[str]:
+    spent = [sum(r.outcome.usage.values(), Usage()) for r in records]
+    turns = sum(record.outcome.turns for record in records)
+    used = sum(spent, Usage())
+    ms = [r.timing.models["ingest"].p50_ms for r in records if "ingest" in r.timing.models]
+    usd = [r.outcome.cost_usd for r in records if r.outcome.cost_usd is not None]
+    return [
+        f"{(used.calls - used.embeddings) / turns:.2f}",
+        f"{used.failed}",
+        f"{used.embeddings / turns:.2f}",
+        f"{used.prompt_tokens / turns:,.0f}",
+        f"{used.completion_tokens / turns:,.0f}",
+        _cached(used),
+        f"{median(ms):.2f}" if ms else "-",
+        f"{sum(usd) / len(usd):.2f}" if usd else "-",
+    ]
+
+
+def _cached(used: Usage) -> str:
+    if not used.prompt_tokens:
+        return "-"
+    if used.cached_tokens:
+        return percent(used.cached_tokens / used.prompt_tokens)
+    return f"~{percent(used.prefix_tokens / used.prompt_tokens)}"
+
+
+def lost(records: Sequence[Record]) -> Grid | None:
+    """Every turn that did not go in, with what became of it; None where all did."""
+    rows = [
+        [system, str(record.spec.seed), turn, why]
+        for system, own in _by_system(records).items()
+        for record in own
+        for turn, why in record.outcome.lost.items()
+    ]
+    if not rows:
+        return None
+    notes = ["fail: certainly not taken in. info: nobody knows."]
+    return Grid(
+        "Turns that were lost", ["system", "seed", "turn", "what became of it"], rows, notes
+    )
 
 
 def names(records: Sequence[Record]) -> Grid | None:

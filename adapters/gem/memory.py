@@ -15,7 +15,6 @@ from steeltrap.reference_system.interpret import (
     InterpretationError,
     Interpreter,
     ModelFault,
-    ModelInterpreter,
     Speech,
     WordsInterpreter,
 )
@@ -33,7 +32,7 @@ EPOCH = "1970-01-01T00:00"
 
 
 class Gem:
-    """Governed Evolving Memory; what is said and asked goes through an interpreter.
+    """Governed Evolving Memory; what is said and asked is read by embedding and rules.
 
     Whatever is revised in the background is revised by `settle`; duplicates are searched for
     and forgetting runs in `maintain`.
@@ -41,9 +40,6 @@ class Gem:
     Args:
         store: `native` (SQLite), `ladybug` or `kuzu` (property graphs; one of them in a process),
             or `plain` (in memory).
-        interpreter: `words` (embedding and rules), or `openai` or `anthropic` (a model).
-        model: name of the model.
-        base_url: where the model is; None: its maker's address.
         embedder: makes the vectors of topics and notes; by default `WordLlamaEmbedder`.
         policies: a file that replaces the default policies.
         salience: `tenant`: reading moves the reader's own ranking alone. `shared`: also that of
@@ -54,16 +50,13 @@ class Gem:
         self,
         *,
         store: Kind = "native",
-        interpreter: Literal["words", "openai", "anthropic"] = "words",
-        model: str = "",
-        base_url: str | None = None,
         embedder: Embedder | None = None,
         policies: str | None = None,
         salience: Literal["tenant", "shared"] = "tenant",
     ) -> None:
         self._kind: Kind = store
         self.embedder = embedder or WordLlamaEmbedder()
-        self._interpreter = self._made(interpreter, model, base_url)
+        self._interpreter: Interpreter = WordsInterpreter(self.embedder.embed)
         self._policies = default_policies()
         if policies is not None:
             self._policies = PolicySet.parse(Path(policies).read_text("utf-8"), policies)
@@ -72,16 +65,6 @@ class Gem:
         self._memory: Memory | None = None
         self._tenants: dict[str, None] = {}
         self._now = EPOCH
-
-    def _made(self, kind: str, model: str, base_url: str | None) -> Interpreter:
-        if kind == "words":
-            return WordsInterpreter(self.embedder.embed)
-        if not model:
-            raise ValueError(
-                f"gem: interpreter={kind} needs the name of a model: system.model=NAME"
-            )
-        make = {"openai": ModelInterpreter.openai, "anthropic": ModelInterpreter.anthropic}[kind]
-        return make(model, base_url=base_url)
 
     def open(self, folder: Path) -> None:
         """Begin an empty memory in `folder`."""

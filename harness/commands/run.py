@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,16 +63,17 @@ def score(folder: Path, out: Console) -> None:
 
 def _one(settings: Settings, place: str, aside: Console) -> tuple[Cell, Record]:
     """Run one cell, or find it finished."""
-    memory, script, reader = settings.memory(), settings.script(), settings.reader()
-    spec = settings.spec(script, memory)
+    script, reader = settings.script(), settings.reader()
+    with closing(settings.memory()) as memory:
+        spec, able = settings.spec(script, memory), capabilities(memory)
     cell = open_cell(settings.folder, spec, script, fresh=settings.config.fresh)
     title = f"{place} {spec.system}, {spec.script}, seed {spec.seed}"
     if record := cell.finished():
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
         return cell, record
-    scorer = Scorer(script.header, capabilities(memory), reader)
-    with Watch(title, script, scorer, aside) as watch:
-        record = run_cell(cell, settings.memory, script, reader, on_event=watch)
+    scorer = Scorer(script.header, able, reader)
+    with settings.gateway(script) as gateway, Watch(title, script, scorer, aside) as watch:
+        record = run_cell(cell, settings.memory, script, reader, gateway=gateway, on_event=watch)
     return cell, record
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from steeltrap.adapters.embedders import HashEmbedder
 from steeltrap.adapters.flat import Flat
-from steeltrap.adapters.gem import Gem, ToldGem
+from steeltrap.adapters.gem import Gem, ModelGem, ToldGem
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import drive
 from steeltrap.harness.history import read_events
-from steeltrap.harness.memory import Memory, Query, Subject, Utterance, capabilities
+from steeltrap.harness.memory import Memory, MemoryFault, Query, Subject, Utterance, capabilities
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Outcome
 from steeltrap.harness.script import Script, Turn
@@ -210,10 +210,10 @@ def test_an_erased_tenant_is_gone(gem: Gem) -> None:
     assert ["t2"] == [source for item in gem.active("acme") for source in item.sources or ()]
 
 
-def test_a_model_needs_a_name() -> None:
-    """Asking for a model without naming one is refused with what to set."""
-    with pytest.raises(ValueError, match=r"system\.model=NAME"):
-        Gem(interpreter="openai", embedder=HashEmbedder())
+def test_a_model_has_to_be_connected(tmp_path: Path) -> None:
+    """Without a model there is no reading by rules in its place: opening is refused."""
+    with pytest.raises(MemoryFault, match="no model is connected"):
+        ModelGem(embedder=HashEmbedder()).open(tmp_path)
 
 
 def test_policies_come_from_a_file(tmp_path: Path) -> None:

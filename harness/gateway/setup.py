@@ -1,0 +1,113 @@
+"""From settings to a gateway: whoever answers, and what stands in between.
+
+Back ends are put around each other: the model itself, a recording of it, a budget, faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from steeltrap.harness.gateway.backend import Backend, Embedder
+from steeltrap.harness.gateway.faults import Faulty
+from steeltrap.harness.gateway.ideal import Ideal
+from steeltrap.harness.gateway.mind import Dials, ScriptMind
+from steeltrap.harness.gateway.server import Gateway
+from steeltrap.harness.models import Answerer
+from steeltrap.harness.script import Script
+
+__all__ = ["NOT_IDENTITY", "gateway"]
+
+NOT_IDENTITY: Final = (
+    "budget_tokens", "budget_usd", "concurrency", "recordings", "retries", "timeout_s",
+)  # fmt: skip
+"""Settings of a model that decide how it is asked and not what it answers."""
+_FAULTS: Final = {
+    "status_429": "429", "status_500": "500", "timeout": "timeout", "cut": "cut",
+    "malformed": "malformed", "empty": "empty", "wrong_schema": "wrong-schema",
+}  # fmt: skip
+"""Settings by the names of the faults."""
+
+
+def gateway(
+    model: Mapping[str, Any],
+    faults: Mapping[str, Any],
+    *,
+    script: Script,
+    embedder: Embedder,
+    answer: Answerer | None,
+    system: str,
+) -> Gateway:
+    """A gateway, not yet open.
+
+    Args:
+        model: settings as in `configs/model`.
+        faults: settings as in `configs/faults`.
+        script: what an ideal model understands.
+        embedder: makes the vectors, unless the model's provider does.
+        answer: how an ideal model answers the system's prompts; None: it cannot.
+        system: name and version of the system, for errors.
+
+    Raises:
+        ValueError: a setting is missing or wrong; the message names it.
+    """
+    if model["name"] == "ideal":
+        dials = Dials(**{key: value for key, value in model.items() if key != "name"})
+        ideal = Ideal(answer, ScriptMind(script, dials), embedder, system=system)
+        return Gateway(_faulty(ideal, faults), embedder, chat="ideal", **_clients(faults))
+    from steeltrap.harness.gateway.upstream import LocalEmbeddings
+
+    asked = _recorded(model)
+    if not model["embedding_model"]:
+        local = LocalEmbeddings(asked, embedder)
+        return Gateway(_faulty(local, faults), embedder, chat=_chat(model), **_clients(faults))
+    if not model["dimension"]:
+        raise ValueError("model.embedding_model needs model.dimension: how long its vectors are")
+    elsewhere = _Elsewhere(model["embedding_model"], model["dimension"])
+    return Gateway(_faulty(asked, faults), elsewhere, chat=_chat(model), **_clients(faults))
+
+
+class _Elsewhere(NamedTuple):
+    """Vectors that the provider makes."""
+
+    name: str
+    dimension: int
+
+
+def _chat(model: Mapping[str, Any]) -> str:
+    return str(model.get("model") or model["name"])
+
+
+def _clients(faults: Mapping[str, Any]) -> dict[str, Any]:
+    """How long clients wait and how often they ask again; under faults they are impatient."""
+    return {key: faults[key] for key in ("timeout_s", "retries") if key in faults}
+
+
+def _recorded(model: Mapping[str, Any]) -> Backend:
+    """A real model and its recordings, or these alone."""
+    from steeltrap.harness.gateway.budget import Budgeted
+    from steeltrap.harness.gateway.recording import Recorded, Replay
+    from steeltrap.harness.gateway.upstream import Upstream
+
+    folder = Path(model["recordings"])
+    if model["name"] == "replay":
+        return Replay(folder)
+    upstream = Upstream(
+        model["provider"], model["model"], base_url=model["base_url"] or "",
+        embedding_model=model["embedding_model"] or "", concurrency=model["concurrency"],
+        retries=model["retries"], timeout_s=model["timeout_s"],
+    )  # fmt: skip
+    budgeted = Budgeted(
+        upstream, model=model["model"], embedding_model=model["embedding_model"] or "",
+        limit_tokens=model["budget_tokens"], limit_usd=model["budget_usd"],
+    )  # fmt: skip
+    return Recorded(budgeted, folder)
+
+
+def _faulty(backend: Backend, faults: Mapping[str, Any]) -> Backend:
+    """With faults, where any are asked for."""
+    shares = {kind: faults[key] for key, kind in _FAULTS.items() if faults.get(key)}
+    if not shares:
+        return backend
+    return Faulty(backend, shares, seed=faults["seed"])
