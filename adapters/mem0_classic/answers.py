@@ -126,9 +126,9 @@ def _entities(data: str, mind: Mind) -> Reply:
     """Topics and values of a text; of a question the topics alone."""
     types: dict[str, str] = {}
     try:
-        for source, _, target in _edges(_statements(data, mind)):
-            types |= {source: "topic", target: types.get(target, "value")}
-        types |= {said.topic: "topic" for said in _statements(data, mind) if said.topic}
+        for said in _statements(data, mind):
+            types |= dict.fromkeys(filter(None, (said.topic, said.other_topic)), "topic")
+            types |= {target: types.get(target, "value") for _, _, target in _edges((said,))}
     except NotUnderstood:
         types = {topic: "topic" for topic, _ in mind.asked(data).places}
     entities = [{"entity": name, "entity_type": kind} for name, kind in types.items()]
@@ -194,14 +194,14 @@ def _old(new: Statement, source: str, relationship: str, target: str) -> Stateme
     """What a relation states, if it is about the same as a statement.
 
     The graph has names in small letters with underscores; a value that is the new one so written
-    is the new one.
+    is the new one. Who said so is not in the graph, so it never stands in the way.
     """
     field, _, until = relationship.partition("_until_")
     if (source, field) != (_node(new.topic), _node(new.field)):
         return None
     value = new.value if target == _node(new.value) else target.replace("_", " ")
-    same_end = until == new.until[:10]
-    return Statement("states", new.topic, new.field, value, until=new.until if same_end else until)
+    end = new.until if until == new.until[:10] else until
+    return Statement("states", new.topic, new.field, value, said_by=new.said_by, until=end)
 
 
 def _node(name: str) -> str:
