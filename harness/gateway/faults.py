@@ -6,7 +6,6 @@ and on nothing else: neither order nor concurrency changes it, and a retry draws
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, get_args
@@ -19,7 +18,7 @@ from steeltrap.harness.models import Reply, ToolCall
 __all__ = ["Fault", "FaultError", "Faulty"]
 
 Fault = Literal["429", "500", "timeout", "cut", "malformed", "empty", "wrong-schema"]
-"""429 and 500: that status. timeout: no answer. cut: the connection breaks half-way through the
+"""429 and 500: that status. timeout: no answer until the client gives up. cut: the connection breaks half-way through the
 answer. malformed: its JSON ends in the middle. empty: it says nothing. wrong-schema: it is JSON of
 another shape."""
 
@@ -44,7 +43,6 @@ class Faulty:
         shares: of all calls, for each fault. Vectors have no text that could be empty or of
             another shape: those two leave embeddings as they are, and `wrong-schema` plain text.
         seed: of the schedule.
-        timeout_s: how long a call is kept waiting before it is clear that no answer comes.
         retry_after_s: what a 429 asks clients to wait.
 
     Raises:
@@ -57,14 +55,12 @@ class Faulty:
         shares: Mapping[str, float],
         *,
         seed: int = 0,
-        timeout_s: float = 0.0,
         retry_after_s: float = 0.1,
     ) -> None:
         self._inner = inner
         self.name = inner.name
         self._shares = _checked(shares)
         self._seed = seed
-        self._timeout_s = timeout_s
         self._retry_after_s = retry_after_s
 
     def begin(self) -> None:
@@ -88,7 +84,7 @@ class Faulty:
             BackendError: the fault, or the other back end's.
         """
         fault = self.fault(call.key, call.nth)
-        await self._fail(fault)
+        _fail(fault, self._retry_after_s)
         reply = await self._inner.chat(self._whole(call))
         if fault == "cut":
             raise BackendError("the connection broke off", kind="cut", reply=reply)
@@ -106,22 +102,12 @@ class Faulty:
             BackendError: the fault, or the other back end's.
         """
         fault = self.fault(call.key, call.nth)
-        await self._fail(fault)
+        _fail(fault, self._retry_after_s)
         if fault == "cut":
             raise BackendError("the connection broke off", kind="cut")
         if fault == "malformed":
             raise BackendError("a broken answer (malformed)", status=200, kind="malformed")
         return await self._inner.embed(self._whole(call))
-
-    async def _fail(self, fault: Fault | None) -> None:
-        """Raise a fault that leaves no answer at all."""
-        if fault == "429":
-            raise BackendError("too many requests", status=429, retry_after_s=self._retry_after_s)
-        if fault == "500":
-            raise BackendError("the server had an error", status=500)
-        if fault == "timeout":
-            await asyncio.sleep(self._timeout_s)
-            raise BackendError("no answer in time", status=0, kind="timeout")
 
     def _whole(self, call: Call) -> Call:
         """The call as it counts without the faults before it."""
@@ -140,6 +126,16 @@ def _checked(shares: Mapping[str, float]) -> dict[Fault, float]:
     if sum(given.values()) > 1 + 1e-9:
         raise FaultError(f"faults: the shares add up to {sum(given.values()):g}, more than 1")
     return {fault: given[fault] for fault in FAULTS if given.get(fault)}
+
+
+def _fail(fault: Fault | None, retry_after_s: float) -> None:
+    """Raise a fault that leaves no answer at all."""
+    if fault == "429":
+        raise BackendError("too many requests", status=429, retry_after_s=retry_after_s)
+    if fault == "500":
+        raise BackendError("the server had an error", status=500)
+    if fault == "timeout":  # the server holds the connection until the client gives up
+        raise BackendError("no answer in time", status=0, kind="timeout")
 
 
 # ---------------------------------------------------------------- broken answers

@@ -6,7 +6,8 @@ One file a folder, `recordings.jsonl`, to which lines are added and in which non
     {"key":…,"nth":0,"model":"openai:gpt-4o-mini","begins":"You are …","reply":{…}}
     {"key":…,"nth":0,"model":"…","begins":"…","vectors":["<base64 of float32>",…]}
 
-`key` and `nth` say what was asked (`Call`), `begins` is for people. Nothing else is kept: no
+`key` says what was asked (`Call`), `nth` how often it had been answered before in that life of a
+memory, `begins` is for people. Nothing else is kept: no
 prompts, headers, addresses, paths or times of day. Files are merged by writing one after the
 other; of two answers to the same call the first one counts. A line that was cut off by a kill is
 skipped, and its call counts as not recorded.
@@ -14,6 +15,7 @@ skipped, and its call counts as not recorded.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import fcntl
 import os
@@ -77,7 +79,9 @@ class Recorded:
     """Asks another back end for what is not recorded yet, and records it.
 
     So a run that was stopped goes on without asking anything twice. Only whole answers are
-    recorded; an error passes through.
+    recorded; an error passes through, and the call that is asked again after it counts as the
+    one that was not answered: a replay has no errors. An answer that comes after its client has
+    gone is recorded too, and given to the client when it asks again.
 
     Args:
         inner: the back end; its name says whose answers are served and recorded.
@@ -93,9 +97,13 @@ class Recorded:
         self._file = _File(folder)
         self._file.make()
         self._secrets = _secrets()
+        self._failed: Counter[str] = Counter()
+        """How many calls of a key were not answered in this life."""
+        self._asking: dict[tuple[str, int], asyncio.Task[_Recording]] = {}
 
     def begin(self) -> None:
         """A new life of a memory begins."""
+        self._failed.clear()
         self._inner.begin()
 
     async def chat(self, call: Call) -> Reply:
@@ -104,27 +112,45 @@ class Recorded:
         Raises:
             BackendError: the other back end's, or the answer holds a key.
         """
-        found = self._file.get(self.name, call)
-        if found is None:
-            reply = await self._inner.chat(call)
-            found = self._add(call, _Recording(call.key, call.nth, self.name, _begins(call), reply))
-        return _reply(found)
+        return _reply(await self._found(call))
 
     async def embed(self, call: Call) -> Vectors:
         """The recorded vectors, or new ones, which are recorded; float32 either way.
 
         Raises:
-            BackendError: the other back end's.
+            BackendError: as `chat`.
         """
+        return _vectors(await self._found(call))
+
+    async def _found(self, call: Call) -> _Recording:
+        call = msgspec.structs.replace(call, nth=max(0, call.nth - self._failed[call.key]))
         found = self._file.get(self.name, call)
-        if found is None:
+        if found is not None:
+            return found
+        name = (call.key, call.nth)
+        asking = self._asking.get(name)
+        if asking is None:
+            asking = self._asking[name] = asyncio.create_task(self._asked(call))
+            asking.add_done_callback(lambda task: self._forget(name, task))
+        try:
+            return await asyncio.shield(asking)
+        except (BackendError, asyncio.CancelledError):
+            self._failed[call.key] += 1
+            raise
+
+    def _forget(self, name: tuple[str, int], task: asyncio.Task[_Recording]) -> None:
+        del self._asking[name]
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; if nobody did, it is not worth a warning
+
+    async def _asked(self, call: Call) -> _Recording:
+        made = _Recording(call.key, call.nth, self.name, _begins(call))
+        if call.ask is not None:
+            made = msgspec.structs.replace(made, reply=await self._inner.chat(call))
+        else:
             rows = np.asarray(await self._inner.embed(call), dtype="<f4")
             packed = [base64.b64encode(row.tobytes()).decode() for row in rows]
-            made = _Recording(call.key, call.nth, self.name, _begins(call), vectors=packed)
-            found = self._add(call, made)
-        return _vectors(found)
-
-    def _add(self, call: Call, made: _Recording) -> _Recording:
+            made = msgspec.structs.replace(made, vectors=packed)
         line = msgspec.json.encode(made)
         for name, value in self._secrets.items():
             if value in line:

@@ -163,6 +163,54 @@ def test_errors_are_not_answers(provider: Any, tmp_path: Path) -> None:
     assert chat(recorded, call()).text == "Lisbon."
 
 
+def test_an_error_takes_no_occurrence(provider: Any, tmp_path: Path) -> None:
+    """What is asked again after an error is replayed where the first try was."""
+    provider.plan(500, {"error": {"message": "broken"}})
+    provider.plan(200, {"choices": [{"message": {"content": "first"}}]})
+    provider.plan(200, {"choices": [{"message": {"content": "second"}}]})
+    recorded = Recorded(Upstream("openai", "big", retries=0), tmp_path)
+    recorded.begin()
+    with pytest.raises(BackendError, match="broken"):
+        chat(recorded, call())
+    assert [chat(recorded, call(nth=nth)).text for nth in (1, 2)] == ["first", "second"]
+    recorded.begin()
+    for backend in (recorded, Replay(tmp_path)):
+        assert [chat(backend, call(nth=nth)).text for nth in (0, 1)] == ["first", "second"]
+    assert len(provider.seen) == 3
+
+
+def test_a_client_that_is_gone(provider: Any, tmp_path: Path) -> None:
+    """An answer that comes too late is kept, and is what the client gets when it asks again."""
+    provider.plan(200, {"choices": [{"message": {"content": "late"}}]}, after_s=0.3)
+    recorded = Recorded(Upstream("openai", "big"), tmp_path)
+
+    async def impatient() -> list[str]:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(recorded.chat(call()), 0.1)
+        joined = await recorded.chat(call(nth=1))
+        return [joined.text, (await recorded.chat(call(nth=2))).text]
+
+    assert asyncio.run(impatient()) == ["late", "Lisbon."]
+    assert len(provider.seen) == 2
+    replay = Replay(tmp_path)
+    assert [chat(replay, call(nth=nth)).text for nth in (0, 1)] == ["late", "Lisbon."]
+
+
+def test_a_client_that_never_comes_back(provider: Any, tmp_path: Path) -> None:
+    """A failure that nobody waits for any more disturbs nobody."""
+    provider.plan(500, {"error": {"message": "broken"}}, after_s=0.2)
+    recorded = Recorded(Upstream("openai", "big", retries=0), tmp_path)
+
+    async def gone() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(recorded.chat(call()), 0.1)
+        await asyncio.sleep(0.3)
+        assert not recorded._asking
+
+    asyncio.run(gone())
+    assert len(lines(tmp_path)) == 1
+
+
 def test_each_model_has_its_own_answers(tmp_path: Path) -> None:
     """Another model behind the same prompts is asked, in the same folder; a replay has to choose."""
     chat(Recorded(Speaker(Reply("one"), name="m1"), tmp_path), call())

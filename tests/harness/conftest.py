@@ -1,0 +1,161 @@
+"""A provider that real back ends of the gateway ask: a server on loopback that speaks as
+OpenAI-compatible servers and as Anthropic do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+KEY = "sk-test-0123456789abcdef"
+
+
+@dataclass
+class Seen:
+    """What came over the wire."""
+
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return json.loads(self.raw)
+
+
+@dataclass
+class Planned:
+    """What the next request gets."""
+
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    after_s: float = 0.0
+    cut: bool = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        await asyncio.sleep(self.after_s)
+        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+        length = len(body) + (1000 if self.cut else 0)
+        headers = {"content-type": "application/json", "content-length": str(length)} | self.headers
+        packed = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": self.status, "headers": packed})
+        await send({"type": "http.response.body", "body": body, "more_body": self.cut})
+        # A cut answer ends without its end: uvicorn closes the connection.
+
+
+class ProviderServer:
+    """Answers as planned, then as a friendly provider; keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.reset()
+        routes = [
+            Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            Route("/v1/messages", self._messages, methods=["POST"]),
+            Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+        ]
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            log_level="critical",
+            date_header=False,
+        )
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([listening],), daemon=True)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+
+    def reset(self) -> None:
+        self.seen: list[Seen] = []
+        self.planned: list[Planned] = []
+        self.refuses: set[str] = set()
+        self.at_once = self.most_at_once = 0
+
+    def plan(self, status: int = 200, body: Any = None, **more: Any) -> None:
+        self.planned.append(Planned(status, body, **more))
+
+    async def _take(self, request: Request) -> Planned | None:
+        raw = await request.body()
+        self.seen.append(Seen(request.url.path, dict(request.headers), raw))
+        if self.planned:
+            return self.planned.pop(0)
+        for name in self.seen[-1].body:
+            if name in self.refuses:
+                words = f"Unsupported parameter: '{name}' is not supported with this model."
+                return Planned(400, {"error": {"message": words, "param": name}})
+        self.at_once += 1
+        self.most_at_once = max(self.at_once, self.most_at_once)
+        await asyncio.sleep(0.002)
+        self.at_once -= 1
+        return None
+
+    async def _chat(self, request: Request) -> Planned:
+        return await self._take(request) or Planned(200, chat_answer())
+
+    async def _messages(self, request: Request) -> Planned:
+        return await self._take(request) or Planned(200, messages_answer())
+
+    async def _embeddings(self, request: Request) -> Planned:
+        if planned := await self._take(request):
+            return planned
+        texts = self.seen[-1].body["input"]
+        rows = [{"index": i, "embedding": [len(text) / 7, 0.1]} for i, text in enumerate(texts)]
+        return Planned(200, {"data": rows[::-1], "model": "e"})
+
+
+def chat_answer(content: str | None = "Lisbon.", **more: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": content} | more
+    usage = {
+        "prompt_tokens": 1200, "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 1024},
+    }  # fmt: skip
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def messages_answer(*content: dict[str, Any], stop: str = "end_turn") -> dict[str, Any]:
+    usage = {
+        "input_tokens": 176, "output_tokens": 5, "cache_read_input_tokens": 1024,
+        "cache_creation_input_tokens": 3,
+    }  # fmt: skip
+    said = list(content) or [{"type": "text", "text": "Lisbon."}]
+    return {"type": "message", "content": said, "stop_reason": stop, "usage": usage}
+
+
+@pytest.fixture(scope="session")
+def _provider() -> Iterator[ProviderServer]:
+    server = ProviderServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def provider(_provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> ProviderServer:
+    """A provider that both families of variables point to, with a key set."""
+    _provider.reset()
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{_provider.url}/v1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", _provider.url)
+    return _provider
