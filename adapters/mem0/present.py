@@ -31,7 +31,7 @@ class Present:
 
     def enter(self, tenant: str, at: str = "") -> None:
         """Let the package see this present from now on; without `at`, time stands still."""
-        self.at = max(self.at, at)
+        self.at = at or self.at
         self._tenant = tenant
         Present.at_work = self
 
