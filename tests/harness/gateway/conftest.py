@@ -1,23 +1,12 @@
-"""A gateway whose back end a test writes, and a provider that real back ends ask."""
+"""A gateway whose back end a test writes."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from steeltrap.adapters.embedders import WordLlamaEmbedder
 from steeltrap.harness.gateway import Call, Embedder, Gateway, Local
