@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     validate = commands.add_parser("validate", help="prove the checks by mutants of a memory")
     validate.add_argument("--full", action="store_true", help="50 seeds instead of a handful")
     validate.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
-    commands.add_parser("systems", help="list the memories that can be run")
+    _add_systems(commands)
     return top
 
 
@@ -111,6 +111,16 @@ def _add_script(commands: Any) -> None:
     check = verbs.add_parser("check", help="validate a script that somebody wrote")
     check.add_argument("file", type=Path)
     check.add_argument("out", nargs="?", metavar="out=FILE", help="write it there with its truth")
+
+
+def _add_systems(commands: Any) -> None:
+    systems = commands.add_parser("systems", help="list, install and look after memories")
+    verbs = systems.add_subparsers(dest="verb", metavar="list|install|doctor")
+    verbs.add_parser("list", help="the memories that can be run, and where each of them runs")
+    install = verbs.add_parser("install", help="make the environments that systems need")
+    install.add_argument("names", nargs="+", metavar="NAME")
+    doctor = verbs.add_parser("doctor", help="is a system's environment in order?")
+    doctor.add_argument("settings", nargs="+", metavar="NAME", help="and settings as in `run`")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -178,12 +188,25 @@ def _dispatch(asked: argparse.Namespace) -> int:
         case "validate":
             return _validate(asked, out)
         case "systems":
-            from steeltrap.harness.settings import about_systems
-
-            about = about_systems()
-            for name, line in about.items():
-                out.print(f"{name:{max(map(len, about))}}  {line}", markup=False, soft_wrap=True)
+            return _systems(asked, out)
     return 0
+
+
+def _systems(asked: argparse.Namespace, out: Console) -> int:
+    from steeltrap.harness.commands import systems
+    from steeltrap.harness.settings import cells, described
+
+    match asked.verb:
+        case "install":
+            return 0 if systems.install(asked.names, described(), out) else 1
+        case "doctor":
+            name, *settings = asked.settings
+            one = cells([f"system={name}", *settings])[0]
+            system = next(each for each in described() if each.name == name)
+            return 0 if systems.doctor(system, out, node=one.node, passes=one.passes) else 1
+        case _:
+            systems.listing(described(), out)
+            return 0
 
 
 def _script(asked: argparse.Namespace, out: Console) -> None:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -38,17 +38,36 @@ if TYPE_CHECKING:
 
     from steeltrap.harness.gateway import Gateway
 
-__all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "about_systems", "cells", "options"]
+__all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "System", "cells", "described", "options"]
 
 ENTRY_POINTS: Final = "steeltrap.systems"
-_ABOUT: Final = ("name", "packages", "answers", "environment")
-"""Keys of a system that are not settings of its adapter."""
+_ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker", "hung_s")
+"""Keys of a system that are not settings of its adapter: how it is called, the distributions it
+stands on, who answers its prompts where the model is ideal, the environment that it has of its
+own, the variables that its worker gets, whether it runs in one, and when that is taken for hung."""
 _NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0}
 """Settings that are whole numbers, with the least that makes sense."""
 
 
+HUNG_S: Final = 1800.0
+"""An operation of a worker that gave no answer for so long is taken for hung."""
+_SYSTEMS: Final = importlib.resources.files("steeltrap.configs") / "system"
+
+
 class SettingsError(ValueError):
     """Something that was asked for does not exist; the message names it and what does."""
+
+
+class System(NamedTuple):
+    """A system as its settings describe it."""
+
+    name: str
+    about: str
+    """One line."""
+    environment: str = ""
+    """Name of its environment; empty where it runs in this process."""
+    packages: Sequence[str] = ()
+    """Distributions that it stands on; its own first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,18 +89,45 @@ class Settings:
         return Path(self.config.runs) / str(self.config.name)
 
     def memory(self) -> Memory:
-        """A new memory, not yet opened.
+        """A new memory, not yet opened; in a worker, where it has an environment of its own.
 
         Raises:
             SettingsError: its class or a package that it needs is missing, or a setting is wrong.
         """
-        made = _instantiate(self._adapter(), f"system={self.config.system.name}")
+        if self.remote:
+            return self._remote()
+        made = _instantiate(self.node, f"system={self.config.system.name}")
         if not isinstance(made, Memory):
             raise SettingsError(
                 f"system={self.config.system.name}: {type(made).__name__} is no memory;"
                 " it needs open, close, ingest, retrieve and settle"
             )
         return made
+
+    @property
+    def remote(self) -> bool:
+        """Whether the system runs in a worker."""
+        system = self.config.system
+        return bool("environment" in system or "command" in system or system.get("worker"))
+
+    @property
+    def passes(self) -> list[str]:
+        """The environment variables that the system's worker gets besides."""
+        return list(self.config.system.get("passes", ()))
+
+    def _remote(self) -> Memory:
+        from steeltrap.harness.environments import EnvironmentFault, find
+        from steeltrap.harness.remote import Remote, WorkerError, WorkerFault
+
+        system = _plain(self.config.system)
+        try:
+            python = find(system["environment"]) if "environment" in system else None
+            return Remote(
+                self.node, python=python, packages=system["packages"], passes=self.passes,
+                timeout_s=system.get("hung_s", HUNG_S), name=system["name"],
+            )  # fmt: skip
+        except (EnvironmentFault, WorkerError, WorkerFault) as error:
+            raise SettingsError(f"system={system['name']}: {error}") from None
 
     @property
     def asks_models(self) -> bool:
@@ -139,12 +185,13 @@ class Settings:
             script,
             system=self.system,
             model=model,
-            settings=self._adapter() | getattr(memory, "identity", {}),
+            settings=self.node | getattr(memory, "identity", {}),
             reader=self.config.reader.name,
             limit=self.config.limit,
             twins=self.config.twins,
             embedder=f"{embedder.name} {embedder.version}" if embedder else "",
             packages=self.config.system.packages,
+            versions=getattr(memory, "versions", None),
         )
 
     def _model(self) -> dict[str, Any]:
@@ -154,7 +201,8 @@ class Settings:
         settings = _plain(self.config.model) | {"faults": _plain(self.config.faults)}
         return {key: value for key, value in settings.items() if key not in NOT_IDENTITY}
 
-    def _adapter(self) -> dict[str, Any]:
+    @property
+    def node(self) -> dict[str, Any]:
         """The settings of the adapter itself."""
         system = _plain(self.config.system)
         return {key: value for key, value in system.items() if key not in _ABOUT}
@@ -277,20 +325,24 @@ def options(group: str) -> list[str]:
         return sorted(loader.get_group_options(group))
 
 
-def about_systems() -> dict[str, str]:
-    """Each system that can be chosen with a line about it.
+def described() -> list[System]:
+    """Each system that can be chosen, with a line about it.
 
     Settings files begin with it; for a memory of another package it is the first line of its
     docstring, or why it cannot be loaded.
     """
-    elsewhere = {name: node["_target_"] for _, name, node in _installed()}
-    files = importlib.resources.files("steeltrap.configs") / "system"
-    return {
-        name: _docstring(elsewhere[name])
-        if name in elsewhere
-        else (files / f"{name}.yaml").read_text().split("\n", 1)[0].removeprefix("# ")
-        for name in options("system")
-    }
+    elsewhere = {name: node for _, name, node in _installed()}
+    names = options("system")
+    found = []
+    with _configs():
+        for name in names:
+            if node := elsewhere.get(name):
+                found.append(System(name, _docstring(node["_target_"]), "", node["packages"]))
+                continue
+            system = _composed([f"system={name}"]).system
+            about = (_SYSTEMS / f"{name}.yaml").read_text().split("\n", 1)[0].removeprefix("# ")
+            found.append(System(name, about, system.get("environment", ""), list(system.packages)))
+    return found
 
 
 def _docstring(target: str) -> str:

@@ -107,6 +107,7 @@ def run_spec(
     embedder: str = "",
     model: dict[str, Any] | None = None,
     packages: Iterable[str] = (),
+    versions: dict[str, str] | None = None,
 ) -> RunSpec:
     """The spec of a run of this code as it is installed here.
 
@@ -120,6 +121,7 @@ def run_spec(
         embedder: name and version of the embedder; empty without one.
         model: what answers the system's model calls; None where it makes none.
         packages: distributions that the system stands on; those not installed are left out.
+        versions: of these, where the system has an environment of its own.
     """
     return RunSpec(
         system=system,
@@ -131,7 +133,9 @@ def run_spec(
         limit=limit,
         twins=twins,
         steeltrap=steeltrap.__version__,
-        packages=_versions((*_COUNTING, *packages)),
+        packages=_versions((*_COUNTING, *packages))
+        if versions is None
+        else _versions(_COUNTING) | versions,
         embedder=embedder,
         model=model or {},
         revision=revision(),

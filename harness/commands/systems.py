@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from steeltrap.harness import environments
 from steeltrap.harness.environments import EnvironmentFault, EnvironmentMissing
+from steeltrap.harness.settings import System
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["System", "doctor", "install", "listing"]
-
-
-class System(NamedTuple):
-    """A system as its settings describe it."""
-
-    name: str
-    about: str
-    """One line."""
-    environment: str = ""
-    """Name of its environment; empty where it runs in this process."""
-    packages: Sequence[str] = ()
-    """Distributions that it stands on; its own first."""
+__all__ = ["doctor", "install", "listing"]
 
 
 def listing(systems: Sequence[System], out: Console) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steeltrap.harness.models import Ask, Reply
 
-__all__ = ["Backend", "BackendError", "Call", "Embedder", "Local", "Vectors"]
+__all__ = ["Backend", "BackendError", "Call", "Embedder", "Embedding", "Local", "Vectors"]
 
 Vectors = Sequence[Sequence[float]] | NDArray[np.floating[Any]]
 """One row a text."""
@@ -92,20 +92,24 @@ class Backend(Protocol):
         """A new life of a memory begins: counts of occurrences start anew."""
 
 
-class Embedder(Protocol):
-    """Turns texts into vectors on this machine."""
+class Embedding(Protocol):
+    """What a system is told of the vectors that it gets."""
 
     @property
     def name(self) -> str:
         """The model."""
 
     @property
-    def version(self) -> str:
-        """Changes whenever the vectors may."""
-
-    @property
     def dimension(self) -> int:
         """Length of a vector."""
+
+
+class Embedder(Embedding, Protocol):
+    """Turns texts into vectors on this machine."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the vectors may."""
 
     def embed(self, texts: list[str], /) -> NDArray[np.float32]:
         """One row a text."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from steeltrap.harness import tokens
-from steeltrap.harness.gateway.backend import Backend, Embedder
+from steeltrap.harness.gateway.backend import Backend, Embedding
 from steeltrap.harness.gateway.meter import Meter
 from steeltrap.harness.models import Models
 
@@ -33,7 +33,7 @@ class Gateway:
 
     Args:
         backend: answers the calls.
-        embedder: of the vectors that the back end gives; only its name and dimension are used.
+        embedding: name and dimension of the vectors that the back end gives.
         chat: name of the chat model.
         timeout_s: after which clients shall give a call up.
         retries: how often clients shall ask again.
@@ -42,7 +42,7 @@ class Gateway:
     def __init__(
         self,
         backend: Backend,
-        embedder: Embedder,
+        embedding: Embedding,
         *,
         chat: str = "ideal",
         timeout_s: float = 120.0,
@@ -52,7 +52,7 @@ class Gateway:
         self.meter = Meter()
         """Counts the calls."""
         self._models = Models(
-            "", chat, embedder.name, embedder.dimension, timeout_s=timeout_s, retries=retries
+            "", chat, embedding.name, embedding.dimension, timeout_s=timeout_s, retries=retries
         )
         self._app: App | None = None
         self._server: uvicorn.Server | None = None
@@ -83,6 +83,9 @@ class Gateway:
 
         tokens.count("the first count reads the encoding, which takes long")
         listening = socket.create_server((_LOOPBACK, 0))
+        # else head and body of an answer wait 40 ms for each other: asyncio does so by itself only
+        # for sockets that it has made
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}"
         self._models = msgspec.structs.replace(self._models, url=url)
         self._app = App(self.backend, self.meter, self._models)
