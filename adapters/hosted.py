@@ -58,7 +58,7 @@ def key_of(service: str, variable: str) -> str:
     """
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise MemoryFault(f"{service}: set {variable} to a key of the service, it is not set")
+        raise MemoryFault(f"{service}: {variable} is not set; put a key of the service there")
     return key
 
 
