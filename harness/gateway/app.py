@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, Final, Literal
 
 import msgspec
+import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -137,8 +138,9 @@ class App:
             given = await _while_connected(work, request)
         except BackendError as error:
             given, failure = error.reply, error
-            if given is None and call.ask and error.kind in ("cut", "malformed"):
-                given = _STAND_IN
+            if given is None and error.kind in ("cut", "malformed"):
+                zeros = np.zeros((len(call.texts), self._models.dimension))
+                given = _STAND_IN if call.ask else zeros
         except Exception as error:
             failure = _broke(self._backend, error)
         return given, failure, 1000 * (perf_counter() - start)
@@ -162,7 +164,7 @@ class App:
         self, name: DialectName, failure: BackendError, content: bytes, *, streams: bool
     ) -> Response:
         if failure.kind in ("cut", "malformed"):
-            if failure.kind == "malformed" and failure.reply is not None:
+            if failure.reply is not None and failure.kind == "malformed":
                 return _content(content, streams=streams)
             half = content[: len(content) // 2]
             if failure.kind == "cut":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,22 +14,50 @@ from steeltrap.harness.models import Reply, Usage
 
 __all__ = ["Arrival", "Kind", "Meter", "kind_of", "used"]
 
-Kind = tuple[str, ...]
-"""Calls of one kind ask for one thing: the dialect, the system message, the names of schema and
-tools. All embeddings are one kind."""
-
 _GRACE_S: Final = 0.25
 """How long a step waits for calls that are still open. A client that gave up has closed its
 connection by then, but the server may not have seen it."""
 _WORDS: Final = 60
+"""So many characters of a system message are shown."""
+
+
+class Kind(NamedTuple):
+    """What a call asks for; all embeddings are one kind."""
+
+    dialect: str
+    system: str | None = ""
+    """The system message; None: the request could not be read."""
+    schema: str = ""
+    """Its name."""
+    tools: tuple[str, ...] = ()
+    """Their names."""
+
+    def __str__(self) -> str:
+        if self.dialect == "embeddings":
+            return "a request for embeddings"
+        if self.system is None:
+            return f"a {self.dialect} request that cannot be read"
+        if self.schema:
+            return f"the {self.dialect} call for {self.schema}"
+        if self.tools:
+            return f"the {self.dialect} call with the tools {', '.join(self.tools)}"
+        words = " ".join(self.system.split())
+        if not words:
+            return f"a {self.dialect} call without a system message"
+        cut = words if len(words) <= _WORDS else words[:_WORDS].rsplit(" ", 1)[0] + " …"
+        return f"the {self.dialect} call '{cut}'"
 
 
 def kind_of(dialect: str, call: Call | None) -> Kind:
-    """The kind of a call; one that was not understood is of its dialect's own kind."""
+    """The kind of a call; None for one that could not be read."""
+    if dialect == "embeddings":
+        return Kind(dialect)
     if call is None or call.ask is None:
-        return (dialect,)
+        return Kind(dialect, None)
     ask = call.ask
-    return (dialect, ask.said("system"), ask.schema_name, *(tool.name for tool in ask.tools))
+    return Kind(
+        dialect, ask.said("system"), ask.schema_name, tuple(tool.name for tool in ask.tools)
+    )
 
 
 def used(prompt: Prompt, reply: Reply) -> Usage:
@@ -120,8 +148,7 @@ class Meter:
         more = f" ({len(lost)} such calls)" if len(lost) > 1 else ""
         during = f" during {first.phase}" if first.phase else ""
         return (
-            f"{_named(first.kind)}{during} {first.what},"
-            f" and no later call of its kind was answered{more}"
+            f"{first.kind}{during} {first.what}, and no later call of its kind was answered{more}"
         )
 
     def stopped(self) -> str:
@@ -180,19 +207,3 @@ class Meter:
 
     def _settle(self) -> None:
         self._changed.wait_for(lambda: not self._open, timeout=_GRACE_S)
-
-
-def _named(kind: Kind) -> str:
-    dialect, *rest = kind
-    if dialect == "embeddings":
-        return "a request for embeddings"
-    system, schema, *tools = rest or ("", "")
-    if schema:
-        return f"the {dialect} call for {schema}"
-    if tools:
-        return f"the {dialect} call with the tools {', '.join(tools)}"
-    words = " ".join(system.split())
-    if not words:
-        return f"a {dialect} call without a system message"
-    cut = words if len(words) <= _WORDS else words[:_WORDS].rsplit(" ", 1)[0] + " …"
-    return f"the {dialect} call '{cut}'"

@@ -140,7 +140,7 @@ def answer(call: Call, reply: Reply) -> dict[str, Any]:
 def stream(call: Call, reply: Reply) -> Iterator[bytes]:
     """The answer as server-sent events."""
 
-    def made(name: str, **fields: Any) -> bytes:
+    def made(name: str, /, **fields: Any) -> bytes:
         return event({"type": name} | fields, name)
 
     begun = _message(call, reply.usage)

@@ -135,7 +135,7 @@ def stream(call: Call, reply: Reply) -> Iterator[bytes]:
     """The answer as server-sent events."""
     sent = 0
 
-    def made(name: str, **fields: Any) -> bytes:
+    def made(name: str, /, **fields: Any) -> bytes:
         nonlocal sent
         sent += 1
         return event({"type": f"response.{name}", "sequence_number": sent - 1} | fields, f"response.{name}")  # fmt: skip

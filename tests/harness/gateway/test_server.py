@@ -15,12 +15,31 @@ import httpx
 import openai
 import pytest
 
-from steeltrap.harness.gateway import BackendError, Call, Embedder, Gateway, Local
+from steeltrap.harness.gateway import BackendError, Call, Embedder, Gateway, Local, Vectors
 from steeltrap.harness.models import Message, Reply
 
 Opener = Callable[..., Gateway]
 
 HELLO: Any = {"role": "user", "content": "hello"}
+
+
+class Slow(Local):
+    """A back end that does not answer within the time of a test."""
+
+    name = "slow"
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__(embedder)
+        self.given_up = threading.Event()
+
+    async def chat(self, call: Call) -> Reply:  # noqa: ARG002
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            self.given_up.set()
+        return Reply()
+
+    def begin(self) -> None: ...
 
 
 def client(gateway: Gateway, **settings: Any) -> openai.OpenAI:
@@ -73,7 +92,7 @@ def test_only_loopback_reaches_it(opened: Opener) -> None:
     for family, address in own_addresses():
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.settimeout(2)
-            with pytest.raises(OSError):
+            with pytest.raises((ConnectionRefusedError, TimeoutError)):
                 probe.connect((address, port))
 
 
@@ -85,21 +104,16 @@ def test_stopping_releases_everything(
     Also with a connection that is kept open and a call that is never answered.
     """
 
-    class Slow(Local):
-        name = "slow"
-
-        async def chat(self, call: Call) -> Reply:
-            await asyncio.sleep(3_600)
-            return Reply()
-
-        def begin(self) -> None: ...
+    def ask_in_vain() -> None:
+        with pytest.raises(openai.APIError):
+            ask(gateway)
 
     before = set(threading.enumerate())
     with Gateway(Slow(embedder), embedder) as gateway:
         port = int(gateway.models.url.rsplit(":", 1)[1])
         kept = client(gateway)
         kept.models.list()
-        stuck = threading.Thread(target=lambda: pytest.raises(openai.APIError, ask, gateway))
+        stuck = threading.Thread(target=ask_in_vain)
         stuck.start()
         time.sleep(0.2)
         start = time.perf_counter()
@@ -262,6 +276,31 @@ def test_an_answer_that_is_broken_on_purpose(opened: Opener) -> None:
     assert gateway.meter.taken()[""].failed == 1
 
 
+def test_vectors_that_are_cut_or_no_json(embedder: Embedder, opened: Opener) -> None:
+    """Embeddings break like chat calls do."""
+
+    class Breaking(Slow):
+        async def embed(self, call: Call) -> Vectors:
+            if call.nth < 2:
+                raise BackendError("gone", kind="malformed" if call.nth else "cut")
+            return await super().embed(call)
+
+    gateway = opened(Breaking(embedder))
+    with client(gateway) as asking:
+        with pytest.raises(openai.APIConnectionError):
+            asking.embeddings.create(model="e", input="x")
+        assert gateway.meter.unrecovered() == (
+            "a request for embeddings broke off half-way (gone),"
+            " and no later call of its kind was answered"
+        )
+        with pytest.raises((ValueError, openai.APIError)):
+            asking.embeddings.create(model="e", input="x")
+        assert asking.embeddings.create(model="e", input="x").data
+    assert gateway.meter.unrecovered() == ""
+    used = gateway.meter.taken()[""]
+    assert (used.calls, used.embeddings, used.failed) == (3, 3, 2)
+
+
 def test_no_answer_at_all(opened: Opener) -> None:
     """Status 0 leaves the client waiting until it gives up."""
     gateway = opened(failing(BackendError("silence", status=0, kind="timeout")))
@@ -274,27 +313,13 @@ def test_no_answer_at_all(opened: Opener) -> None:
 
 def test_a_client_that_gives_up(embedder: Embedder, opened: Opener) -> None:
     """A call whose client is gone is given up and counted as failed at once."""
-    given_up = threading.Event()
-
-    class Slow(Local):
-        name = "slow"
-
-        async def chat(self, call: Call) -> Reply:
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                given_up.set()
-                raise
-            return Reply()
-
-        def begin(self) -> None: ...
-
-    gateway = opened(Slow(embedder))
+    slow = Slow(embedder)
+    gateway = opened(slow)
     gateway.meter.at(7, "ingest")
     with pytest.raises(openai.APITimeoutError):
         ask(gateway, timeout=0.2)
     assert "the client is gone" in gateway.meter.unrecovered()
-    assert given_up.wait(2)
+    assert slow.given_up.wait(2)
     assert gateway.meter.taken()["ingest"].failed == 1
 
 
