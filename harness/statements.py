@@ -37,6 +37,9 @@ class Statement(msgspec.Struct, frozen=True, omit_defaults=True):
     """ISO 8601: from when it held, where that is not when it was said."""
     until: str = ""
     """ISO 8601: from when it holds no longer."""
+    returned: str = ""
+    """ISO 8601: when an earlier value became the present one again. Said, because a sentence that
+    reads like one from before tells nobody that anything changed."""
     corrects: bool = False
     """What was held before was never true."""
     importance: str = "normal"
@@ -53,7 +56,8 @@ class Statement(msgspec.Struct, frozen=True, omit_defaults=True):
         match self.sense:
             case "states":
                 until = f" until {self.until.replace('T', ' ')}" if self.until else ""
-                said = f"{self.place} is {self.value}{until}."
+                again = f" again since {self.returned.replace('T', ' ')}" if self.returned else ""
+                said = f"{self.place} is {self.value}{again}{until}."
                 return _sentence(f"correction: {said}" if self.corrects else said)
             case "past":
                 return _sentence(
@@ -96,8 +100,8 @@ _SENSES: dict[OpName, Sense] = {
 }  # fmt: skip
 
 
-def stated(op: Op) -> Statement | None:
-    """What an op states; None where it states nothing."""
+def stated(op: Op, at: str) -> Statement | None:
+    """What an op states that was said at a time (ISO 8601); None where it states nothing."""
     sense = _SENSES.get(op.op)
     if sense is None or op.unit is None:
         return None
@@ -115,6 +119,7 @@ def stated(op: Op) -> Statement | None:
     return Statement(
         sense, topic_of(op.unit), field_of(op.unit), values.display(op.value) if op.value else "",
         said_by=op.source, since=op.valid_at or "", until=op.until or "",
+        returned=at if op.op == "revert" and sense == "states" else "",
         corrects=op.op == "correct", importance=op.importance,
     )  # fmt: skip
 

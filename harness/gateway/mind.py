@@ -69,7 +69,7 @@ class ScriptMind:
     def __init__(self, script: Script, dials: Dials | None = None) -> None:
         self._dials = dials or Dials()
         self._rank = _ranks(script.header)
-        self._said: dict[str, list[tuple[Op, ...]]] = {}
+        self._said: dict[str, list[Turn]] = {}
         self._begun: dict[str, str] = {}
         self._stored: dict[str, Statement] = {}
         self._asked: dict[str, Asked] = {}
@@ -90,10 +90,10 @@ class ScriptMind:
 
     def _hear(self, turn: Turn) -> None:
         text = _folded(turn.text)
-        self._said.setdefault(text, []).append(tuple(turn.ops))
+        self._said.setdefault(text, []).append(turn)
         if len(text) > CUT_CHARS:
             self._begun[text[:CUT_CHARS]] = text
-        found = [said for said in map(stated, turn.ops) if said is not None]
+        found = [said for op in turn.ops if (said := stated(op, turn.at))]
         for said in found:
             for known in (said, said.untopical):
                 self._stored[_folded(known.text)] = known
@@ -126,20 +126,21 @@ class ScriptMind:
     def facts(self, utterance: str, shown: str = "") -> Sequence[Statement]:
         """See `Mind`."""
         text = _folded(utterance)
-        meanings = self._said.get(text) or self._said.get(self._begun.get(text[:CUT_CHARS], ""))
-        if meanings is None:
+        turns = self._said.get(text) or self._said.get(self._begun.get(text[:CUT_CHARS], ""))
+        if turns is None:
             raise NotUnderstood(f"no turn of the script reads '{_short(utterance)}'")
         visible = f"{utterance}\n{shown}".casefold()
         found: list[Statement] = []
-        for op in _meant(meanings, visible):
-            found += self._understood(op, text, visible)
+        turn = _meant(turns, visible)
+        for op in turn.ops:
+            found += self._understood(op, turn.at, text, visible)
         for said in found:
             self._stored.setdefault(_folded(said.text), said)
         return found
 
-    def _understood(self, op: Op, text: str, visible: str) -> Iterator[Statement]:
+    def _understood(self, op: Op, at: str, text: str, visible: str) -> Iterator[Statement]:
         """What an op states, as far as the dials and what is visible allow."""
-        said = stated(op)
+        said = stated(op, at)
         if said is None or self._fails("missed", text, said.text):
             return
         if said.topic.casefold() not in visible:
@@ -150,7 +151,11 @@ class ScriptMind:
         yield said
         if said.sense == "states" and op.value and self._fails("invented", text, said.text):
             made_up = self._made_up(op.value, said)
-            yield msgspec.structs.replace(said, value=values.display(made_up), corrects=False)
+            if not made_up:
+                return
+            yield msgspec.structs.replace(
+                said, value=values.display(made_up), corrects=False, returned=""
+            )
 
     def _misplaced(self, said: Statement, visible: str) -> Statement:
         """The same of another topic: one that is shown, or else any."""
@@ -162,7 +167,7 @@ class ScriptMind:
         return msgspec.structs.replace(said, topic=options[self._draw("host", said.text) % len(options)])  # fmt: skip
 
     def _made_up(self, value: str, said: Statement) -> str:
-        """A value of the same kind that nobody gives this field."""
+        """A value of the same kind that nobody gives this field; empty where there is none."""
         kind, draw = values.kind_of(value), self._draw("value", said.text)
         given = self._given[kind]
         match kind:
@@ -170,11 +175,15 @@ class ScriptMind:
                 options = (values.shifted(value, 400 + (draw + n) % 1000) for n in range(1000))
             case "money" | "measure" | "count":
                 options = (values.scaled(value, 1009 + (draw + n) % 800, 500) for n in range(800))
+            case "code":
+                head, _, digits = value.rpartition("-")
+                numbers = (10 ** (len(digits) - 1) + (draw + n) % 90 for n in range(90))
+                options = (f"{head}-{number}" for number in numbers)
             case _:
                 given, others = {}, list(given)
                 options = (others[(draw + n) % len(others)] for n in range(len(others)))
         had = self._had.get(said.about, set())
-        return next((one for one in options if one not in given and one not in had), value)
+        return next((one for one in options if one not in given and one not in had), "")
 
     def read(self, text: str) -> Statement | None:
         """See `Mind`."""
@@ -201,10 +210,10 @@ class ScriptMind:
 
     def repeats(self, new: Statement, old: Statement) -> bool:
         """See `Mind`."""
-        return _folded(new.text) == _folded(old.text) or (
-            new.sense == old.sense == "states"
-            and (new.about, new.value, new.until) == (old.about, old.value, old.until)
-        )
+        if _folded(new.text) == _folded(old.text):
+            return True
+        same = (new.about, new.value, new.until) == (old.about, old.value, old.until)
+        return new.sense == old.sense == "states" and same and not new.returned
 
     # ------------------------------------------------------------ chance
 
@@ -223,12 +232,12 @@ def _ranks(header: Header) -> dict[str, int]:
     return {source: rank for rank, source in enumerate(header.authority)}
 
 
-def _meant(meanings: list[tuple[Op, ...]], visible: str) -> tuple[Op, ...]:
+def _meant(turns: list[Turn], visible: str) -> Turn:
     """Of several turns that read alike, the one whose topics can be seen; otherwise the first."""
-    for ops in meanings:
-        if all(topic_of(op.unit).casefold() in visible for op in ops if op.unit):
-            return ops
-    return meanings[0]
+    for turn in turns:
+        if all(topic_of(op.unit).casefold() in visible for op in turn.ops if op.unit):
+            return turn
+    return turns[0]
 
 
 def _folded(text: str) -> str:

@@ -91,7 +91,7 @@ class Catalogue:
         text = _folded(turn.text)
         self._said[text] = claims
         for op, claim in zip(spoken, claims, strict=True):
-            self._hear_plainly(op, claim)
+            self._hear_plainly(op, claim, turn.at)
         self._turns[turn.id] = text, claims, turn.at
         units = self._units_of_turn.setdefault(turn.id, {})
         for op in spoken:
@@ -103,9 +103,9 @@ class Catalogue:
                 if op.op in _NEWS:
                     self._written_by[op.unit, op.value] = turn.id
 
-    def _hear_plainly(self, op: Op, claim: Claim) -> None:
+    def _hear_plainly(self, op: Op, claim: Claim, at: str) -> None:
         """Learn what an op states in plain words, with the topic and without."""
-        if said := stated(op):
+        if said := stated(op, at):
             for text in (said.text, said.untopical.text):
                 self._stated.setdefault(_folded(text), {})[claim.unit] = claim
 

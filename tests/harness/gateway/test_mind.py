@@ -38,7 +38,7 @@ def test_a_reader_understands_a_statement_as_the_turn_it_came_from(seed: int) ->
         tenant = turn.tenant
         from_turn = catalogue.claims(Item(turn.text, sources=(turn.id,)), tenant)
         for op in turn.ops:
-            said = stated(op)
+            said = stated(op, turn.at)
             if said is None or said.sense == "relation":
                 continue
             assert op.unit is not None
@@ -60,7 +60,7 @@ def test_every_sentence_and_question_of_a_script_is_understood() -> None:
     mind = ScriptMind(made)
     for step in made.steps:
         if isinstance(step, Turn):
-            expected = [said.sense for said in map(stated, step.ops) if said]
+            expected = [said.sense for said in (stated(op, step.at) for op in step.ops) if said]
             shown = " ".join(op.unit for op in step.ops if op.unit)
             found = mind.facts(step.text.replace(" ", "  \n"), shown)
             assert [said.sense for said in found] == expected
@@ -95,7 +95,7 @@ def test_a_topic_that_nothing_shows_stays_unknown() -> None:
     short = [
         (turn, said)
         for turn in turns(made)
-        for said in map(stated, turn.ops)
+        for said in (stated(op, turn.at) for op in turn.ops)
         if said and said.sense == "states" and said.topic.casefold() not in turn.text.casefold()
     ]
     assert len(short) >= 3
@@ -113,7 +113,7 @@ def test_a_revision_contradicts_what_it_replaces_and_a_repetition_repeats_it() -
     seen: Counter[str] = Counter()
     present = {}
     for turn in turns(made):
-        for op, said in zip(turn.ops, map(stated, turn.ops), strict=True):
+        for op, said in zip(turn.ops, (stated(op, turn.at) for op in turn.ops), strict=True):
             if said is None or op.unit is None:
                 continue
             old = present.get(op.unit)
@@ -161,7 +161,7 @@ def test_an_invented_value_was_given_to_its_field_by_nobody() -> None:
     right, mind = ScriptMind(made), ScriptMind(made, Dials(invented=1.0))
     had: dict[tuple[str, str], set[str]] = {}
     for turn in turns(made):
-        for said in filter(None, map(stated, turn.ops)):
+        for said in filter(None, (stated(op, turn.at) for op in turn.ops)):
             had.setdefault(said.about, set()).add(said.value)
     for turn in turns(made):
         shown = " ".join(op.unit for op in turn.ops if op.unit)
@@ -175,7 +175,9 @@ def test_an_overlooked_contradiction_is_a_share_of_pairs() -> None:
     made = script()
     right, failing = ScriptMind(made), ScriptMind(made, Dials(overlooked=0.4))
     pairs = []
-    said = [s for turn in turns(made) for s in filter(None, map(stated, turn.ops))]
+    said = [
+        s for turn in turns(made) for s in filter(None, (stated(op, turn.at) for op in turn.ops))
+    ]
     for new in said:
         pairs += [(new, old) for old in said if right.contradicts(new, old)]
     different = {(new.text, old.text): (new, old) for new, old in pairs}.values()
