@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from email.utils import parsedate_to_datetime
 from itertools import count
 from time import perf_counter
@@ -166,12 +166,6 @@ class Upstream:
 
         return (await self._answered("/embeddings", body, self._embedding_forms, read))[0]
 
-    async def close(self) -> None:
-        """Close all connections."""
-        if self._loop is asyncio.get_running_loop():
-            await self._client.aclose()
-        self._loop = None
-
     # ------------------------------------------------------------ requests
 
     async def _answered(
@@ -180,7 +174,7 @@ class Upstream:
         """The answer, and the milliseconds that the request took which brought it."""
         if self.spent:
             raise BackendError(self.spent, status=402, kind="budget")
-        client, places = self._opened()
+        client, places = await self._opened()
         async with places:
             for attempt in count():
                 try:
@@ -267,8 +261,8 @@ class Upstream:
             self.spent = failure.message
         return failure
 
-    def _opened(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
-        """Connections and places of the event loop that runs."""
+    async def _opened(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
+        """Connections and places of the event loop that runs; closed when it ends."""
         import httpx
 
         loop = asyncio.get_running_loop()
@@ -280,7 +274,15 @@ class Upstream:
                 limits=httpx.Limits(max_connections=self._concurrency),
                 trust_env=not _loopback(self._url),
             )
+            self._closing = _closing(self._client)
+            await anext(self._closing)
         return self._client, self._places
+
+
+async def _closing(client: httpx.AsyncClient) -> AsyncIterator[None]:
+    """Closes the client with the event loop, which finishes the generators begun on it."""
+    async with client:
+        yield
 
 
 class LocalEmbeddings(Local):

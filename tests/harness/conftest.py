@@ -111,10 +111,10 @@ class ProviderServer:
         return None
 
     async def _chat(self, request: Request) -> Planned:
-        return await self._take(request) or Planned(200, chat_answer())
+        return await self._take(request) or Planned(200, CHAT)
 
     async def _messages(self, request: Request) -> Planned:
-        return await self._take(request) or Planned(200, messages_answer())
+        return await self._take(request) or Planned(200, MESSAGES)
 
     async def _embeddings(self, request: Request) -> Planned:
         if planned := await self._take(request):
@@ -124,23 +124,33 @@ class ProviderServer:
         return Planned(200, {"data": rows[::-1], "model": "e"})
 
 
-def chat_answer(content: str | None = "Lisbon.", **more: Any) -> dict[str, Any]:
-    message = {"role": "assistant", "content": content} | more
-    usage = {
-        "prompt_tokens": 1200, "completion_tokens": 5,
+CHAT: dict[str, Any] = {
+    "id": "x",
+    "object": "chat.completion",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Lisbon."},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 1200,
+        "completion_tokens": 5,
         "prompt_tokens_details": {"cached_tokens": 1024},
-    }  # fmt: skip
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": usage}
-
-
-def messages_answer(*content: dict[str, Any], stop: str = "end_turn") -> dict[str, Any]:
-    usage = {
-        "input_tokens": 176, "output_tokens": 5, "cache_read_input_tokens": 1024,
+    },
+}
+MESSAGES: dict[str, Any] = {
+    "type": "message",
+    "content": [{"type": "text", "text": "Lisbon."}],
+    "stop_reason": "end_turn",
+    "usage": {
+        "input_tokens": 176,
+        "output_tokens": 5,
+        "cache_read_input_tokens": 1024,
         "cache_creation_input_tokens": 3,
-    }  # fmt: skip
-    said = list(content) or [{"type": "text", "text": "Lisbon."}]
-    return {"type": "message", "content": said, "stop_reason": stop, "usage": usage}
+    },
+}
 
 
 @pytest.fixture(scope="session")
