@@ -61,6 +61,7 @@ class App:
 
     def begin(self) -> None:
         """A new life of a memory begins."""
+        self._meter.begin()
         self._prefixes.begin()
         self._seen.clear()
         self._backend.begin()

@@ -105,15 +105,19 @@ class Meter:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._step = -1
-        self._phase = ""
         self._order = 0
         self._open: set[Arrival] = set()
-        self._used: dict[str, Usage] = {}
-        self._failures: list[_Failure] = []
-        self._stopped = ""
+        self.begin()
 
     # ------------------------------------------------------------ the driver's side
+
+    def begin(self) -> None:
+        """A new life of a memory begins: what was left of another is none of its own."""
+        with self._changed:
+            self._step, self._phase = -1, ""
+            self._used: dict[str, Usage] = {}
+            self._failures: list[_Failure] = []
+            self._stopped = ""
 
     def at(self, step: int, phase: str) -> None:
         """The requests from now on are caused by this step in this phase."""

@@ -356,13 +356,21 @@ def test_what_a_recording_is_found_by(opened: Opener) -> None:
 
 
 def test_a_new_life_begins(opened: Opener) -> None:
-    """A new life counts occurrences anew, and tells the back end."""
-    gateway = opened(Reply("yes"))
-    ask(gateway)
+    """A new life counts occurrences, usage and prefixes anew, and tells the back end."""
+    gateway = opened(failing(BackendError("no more", status=429, kind="budget")))
+    long = "word " * 2_000
+    gateway.meter.at(3, "ingest")
+    with pytest.raises(openai.RateLimitError):
+        ask(gateway, long)
+    ask(gateway, long)
     gateway.begin()
-    ask(gateway)
-    ask(gateway)
-    assert [call.nth for call in gateway.backend.calls] == [0, 0, 1]  # type: ignore[attr-defined]
+    assert gateway.meter.taken() == {}
+    assert gateway.meter.unrecovered() == gateway.meter.stopped() == ""
+    ask(gateway, long)
+    assert gateway.meter.taken()[""].prefix_tokens == 0
+    ask(gateway, long)
+    assert gateway.meter.taken()[""].prefix_tokens == 1_920
+    assert [call.nth for call in gateway.backend.calls] == [0, 1, 0, 1]  # type: ignore[attr-defined]
     assert gateway.backend.lives == 1  # type: ignore[attr-defined]
 
 
