@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steeltrap.harness.record import Record
-from steeltrap.reports import tables
+from steeltrap.reports import figures, tables
 from steeltrap.reports.facts import comparable, facts, title
 from steeltrap.reports.tables import Grid
 
@@ -51,6 +51,8 @@ def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
 def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
     grids = [tables.conditions(group), tables.costs(group), tables.models(group)]
     grids += tables.evidence(group)
+    if found := figures.curves(group):
+        grids.append(figures.table(found))
     if full:
         grids += [tables.names(group), tables.differences(group), tables.lost(group)]
     return [grid for grid in grids if grid]

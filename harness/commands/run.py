@@ -93,6 +93,17 @@ def _report(done: Sequence[tuple[Cell, Record]], folder: Path, out: Console) -> 
     path = folder / "report.md"
     write(path, markdown(records, notes=told).encode())
     out.print(f"\nReport: {path}", markup=False)
+    _figure(records, folder, out)
+
+
+def _figure(records: Sequence[Record], folder: Path, out: Console) -> None:
+    """Draw violations against a dial of the ideal model, where one was turned."""
+    from steeltrap.reports.figures import curves, draw
+
+    if found := curves(records):
+        path = folder / f"{found.dial}.svg"
+        draw(found, path)
+        out.print(f"Figure: {path}", markup=False)
 
 
 def _newest(done: Sequence[tuple[Cell, Record]]) -> list[tuple[Cell, Record]]:
