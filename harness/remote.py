@@ -21,9 +21,9 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -44,6 +44,7 @@ __all__ = [
     "variables",
 ]
 
+T = TypeVar("T")
 _KEPT: Final = (
     "PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
 )  # fmt: skip
@@ -119,10 +120,11 @@ class _Answer(msgspec.Struct):
     error: str | None = None
 
 
+_ANY = msgspec.json.Decoder()
 _ANSWER = msgspec.json.Decoder(_Answer)
 _WELCOME = msgspec.json.Decoder(Welcome)
 _ITEMS = msgspec.json.Decoder(list[Item])
-_SALIENCE = msgspec.json.Decoder(float | None)
+_HANDLE = msgspec.json.Decoder(int)
 
 
 def variables(home: Path, passes: Sequence[str] = ()) -> dict[str, str]:
@@ -235,8 +237,14 @@ class _Worker:
         """Have a copy dropped at the next occasion; may be called at any moment."""
         self._forgotten.append(handle)
 
-    def ask(self, do: str, on: int = 0, **given: Any) -> msgspec.Raw:
-        """What an operation gives, as it was written.
+    def ask(self, do: str, read: Callable[[msgspec.Raw], T], on: int = 0, **given: Any) -> T:
+        """What an operation gives.
+
+        Args:
+            do: the operation.
+            read: takes what it gives, as JSON; raises DecodeError where it is none.
+            on: handle of a copy.
+            given: its arguments.
 
         Raises:
             WorkerGone: the worker had died before.
@@ -245,27 +253,24 @@ class _Worker:
             WorkerFault: the system raised something else.
         """
         while self._forgotten:
-            handle = self._forgotten.pop()
-            self._ask("drop", handle, {})
-        return self._ask(do, on, given)
+            self._ask("drop", _ANY.decode, self._forgotten.pop(), {})
+        return self._ask(do, read, on, given)
 
-    def _ask(self, do: str, on: int, given: dict[str, Any]) -> msgspec.Raw:
+    def _ask(self, do: str, read: Callable[[msgspec.Raw], T], on: int, given: dict[str, Any]) -> T:
         self._requests += 1
         asked = {"id": self._requests, "do": do, "on": on, "with": given}
         line = self._exchange(msgspec.json.encode(asked), do)
         try:
             answer = _ANSWER.decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise self._died(f"broke the protocol with {_quoted(line)} ({error})", do) from None
-        if answer.id != self._requests:
-            raise self._died(f"broke the protocol: answered {answer.id}, not {self._requests}", do)
+            if answer.id != self._requests:
+                raise ValueError(f"id {self._requests} is due")
+            if answer.fault is None and answer.error is None:
+                return read(answer.ok)
+        except (ValueError, RecursionError) as error:
+            raise self._died(_breach(line, error), do) from None
         if answer.fault is not None:
             raise MemoryFault(self._clean(answer.fault))
-        if answer.error is not None:
-            raise self._fault(answer.error)
-        if not bytes(answer.ok):
-            raise self._died(f"broke the protocol with {_quoted(line)} (neither ok, fault nor error)", do)  # fmt: skip
-        return answer.ok
+        raise self._fault(answer.error or "")
 
     def _fault(self, words: str) -> WorkerFault:
         name, told, rest = self._clean(words).partition(": ")
@@ -339,7 +344,7 @@ class _Worker:
     def _ended(self, half: bytes) -> str:
         """How it ended, in words."""
         cut = f" in the middle of an answer ({_quoted(half)})" if half else ""
-        if not _exited(self._process, 2.0):
+        if not _exited(self._process, 1.0):
             return f"closed its pipe{cut} and was stopped"
         self.end()
         code = self._process.returncode
@@ -360,6 +365,10 @@ class _Worker:
 @functools.cache
 def _named(name: str) -> type[WorkerFault]:
     return type(name, (WorkerFault,), {})
+
+
+def _breach(line: bytes, error: Exception) -> str:
+    return f"broke the protocol with {_quoted(line)} ({error})"
 
 
 def _quoted(line: bytes) -> str:
@@ -498,10 +507,10 @@ class Remote:
             if worker.welcome != self._welcome:
                 raise WorkerError(f"{self._plan.name} says something else of itself than before")
             for do, given in self._before.items():
-                worker.ask(do, **given)
+                worker.ask(do, _ANY.decode, **given)
             own = folder.absolute() / "memory"
             own.mkdir(exist_ok=True)
-            worker.ask("open", folder=str(own))
+            worker.ask("open", _ANY.decode, folder=str(own))
         except BaseException:
             worker.end()
             raise
@@ -515,31 +524,28 @@ class Remote:
         try:
             # a death is told by the step at which it happened; at the end it loses nothing
             with contextlib.suppress(WorkerDied, WorkerGone):
-                worker.ask("close")
+                worker.ask("close", _ANY.decode)
         finally:
             worker.end()
 
     def ingest(self, turn: Utterance) -> None:
         """Take in one turn."""
-        self._ask("ingest", turn=turn)
+        self._ask("ingest", _ANY.decode, turn=turn)
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """What would be put before a model to answer the query, best first."""
-        return self._items("retrieve", query=query)
+        return self._ask("retrieve", _read_items, query=query)
 
     def settle(self) -> None:
         """Wait until background work is done."""
-        self._ask("settle")
+        self._ask("settle", _ANY.decode)
 
-    def _ask(self, do: str, **given: Any) -> msgspec.Raw:
+    def _ask(self, do: str, read: Callable[[msgspec.Raw], T], **given: Any) -> T:
         if self._worker is None:
             raise MemoryFault(
                 f"{self._plan.name}: not open; call open(folder) first, and nothing after close()"
             )
-        return self._worker.ask(do, self._on, **given)
-
-    def _items(self, do: str, **given: Any) -> Sequence[Item]:
-        return _items(self._ask(do, **given))
+        return self._worker.ask(do, read, self._on, **given)
 
 
 class _Told(Remote):
@@ -557,53 +563,51 @@ class _UsesModels(Remote):
 class _Lists(Remote):
     def active(self, tenant: str) -> Sequence[Item]:
         """All content that competes for a place in an answer."""
-        return self._items("active", tenant=tenant)
+        return self._ask("active", _read_items, tenant=tenant)
 
 
 class _Recalls(Remote):
     def history(self, subject: Subject) -> Sequence[Item]:
         """All entries, oldest first."""
-        return self._items("history", subject=subject)
+        return self._ask("history", _read_items, subject=subject)
 
 
 class _Salient(Remote):
     def salience(self, subject: Subject) -> float | None:
         """Higher is safer; None when the subject is not known."""
-        answer = self._ask("salience", subject=subject)
-        try:
-            return _SALIENCE.decode(answer)
-        except msgspec.ValidationError:
-            return _as_given(answer)  # type: ignore[no-any-return]
+        given: float | None = self._ask("salience", _ANY.decode, subject=subject)
+        return given
 
 
 class _Maintains(Remote):
     def maintain(self, at: str) -> None:
         """Run maintenance as of a simulated time."""
-        self._ask("maintain", at=at)
+        self._ask("maintain", _ANY.decode, at=at)
 
 
 class _Recovers(Remote):
     def recover(self, subject: Subject) -> Sequence[Item]:
         """What the archive or the active state holds on the subject."""
-        return self._items("recover", subject=subject)
+        return self._ask("recover", _read_items, subject=subject)
 
 
 class _Erases(Remote):
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Remove a subject, or with None everything of the tenant."""
-        self._ask("erase", tenant=tenant, subject=subject)
+        self._ask("erase", _ANY.decode, tenant=tenant, subject=subject)
 
 
 class _Sized(Remote):
     def size_bytes(self) -> int:
         """Bytes on disk now."""
-        return _as_given(self._ask("size_bytes"))  # type: ignore[no-any-return]
+        given: int = self._ask("size_bytes", _ANY.decode)
+        return given
 
 
 class _Forks(Remote):
     def fork(self) -> Self:
         """A copy in the same worker, dropped there when it is not used here any more."""
-        handle = _as_given(self._ask("fork"))
+        handle = self._ask("fork", _HANDLE.decode)
         twin = copy.copy(self)
         twin._on = handle
         assert self._worker is not None
@@ -650,15 +654,13 @@ def _introduced(plan: _Plan) -> Welcome:
     return worker.welcome
 
 
-def _items(answer: msgspec.Raw) -> Sequence[Item]:
+def _read_items(answer: msgspec.Raw) -> Sequence[Item]:
     """The items of an answer; what is malformed is left as it is for whoever checks replies."""
     try:
         return _ITEMS.decode(answer)
     except msgspec.ValidationError:
-        given = _as_given(answer)
-        if not isinstance(given, list):
-            return given  # type: ignore[no-any-return]
-        return [_item(one) for one in given]
+        given: Any = _ANY.decode(answer)
+        return [_item(one) for one in given] if isinstance(given, list) else given
 
 
 def _item(given: Any) -> Any:
@@ -668,7 +670,3 @@ def _item(given: Any) -> Any:
     if isinstance(known.get("sources"), list):
         known["sources"] = tuple(known["sources"])
     return Item(**known)
-
-
-def _as_given(answer: msgspec.Raw) -> Any:
-    return msgspec.json.decode(answer)

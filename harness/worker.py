@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
+import importlib
 import importlib.metadata
 import importlib.util
 import math
 import os
-import pkgutil
 import platform
 import resource
 import select
@@ -77,7 +77,7 @@ OPERATIONS: Final[dict[str, dict[str, Any]]] = {
 """What can be asked for, with what."""
 
 _WORDS_MAX: Final = 10_000
-_GRACE_S: Final = 5.0
+_GRACE_S: Final = 2.0
 """What a worker whose parent has gone may still need to end by itself."""
 
 
@@ -140,7 +140,8 @@ def make(node: Any) -> Any:
         return made
     if special := [key for key in made if key.startswith("_")]:
         raise ValueError(f"{', '.join(special)}: in a worker only _target_ is understood")
-    return pkgutil.resolve_name(node["_target_"])(**made)
+    module, _, name = node["_target_"].rpartition(".")
+    return getattr(importlib.import_module(module), name)(**made)
 
 
 def _welcome(memory: Memory, packages: Iterable[str]) -> Welcome:
