@@ -55,33 +55,31 @@ def gateway(
     if model["name"] == "ideal":
         dials = Dials(**{key: value for key, value in model.items() if key != "name"})
         ideal = Ideal(answer, ScriptMind(script, dials), embedder, system=system)
-        return Gateway(_faulty(ideal, faults), embedder, chat="ideal", **_clients(faults))
+        return _open(ideal, faults, embedder.dimension)
     from steeltrap.harness.gateway.upstream import LocalEmbeddings
 
     asked = _recorded(model)
     if not model["embedding_model"]:
-        local = LocalEmbeddings(asked, embedder)
-        return Gateway(_faulty(local, faults), embedder, chat=_chat(model), **_clients(faults))
+        return _open(LocalEmbeddings(asked, embedder), faults, embedder.dimension)
     if not model["dimension"]:
         raise ValueError("model.embedding_model needs model.dimension: how long its vectors are")
-    elsewhere = _Elsewhere(model["embedding_model"], model["dimension"])
-    return Gateway(_faulty(asked, faults), elsewhere, chat=_chat(model), **_clients(faults))
+    return _open(asked, faults, model["dimension"])
 
 
-class _Elsewhere(NamedTuple):
-    """Vectors that the provider makes."""
+class _Vectors(NamedTuple):
+    """What systems are told of vectors."""
 
     name: str
     dimension: int
 
 
-def _chat(model: Mapping[str, Any]) -> str:
-    return str(model.get("model") or model["name"])
-
-
-def _clients(faults: Mapping[str, Any]) -> dict[str, Any]:
-    """How long clients wait and how often they ask again; under faults they are impatient."""
-    return {key: faults[key] for key in ("timeout_s", "retries") if key in faults}
+def _open(backend: Backend, faults: Mapping[str, Any], dimension: int) -> Gateway:
+    """Systems know their models by names that are always the same: prompts and recordings do not
+    depend on who answers. Under faults, clients are less patient.
+    """
+    patience = {key: faults[key] for key in ("timeout_s", "retries") if key in faults}
+    vectors = _Vectors("embedding", dimension)
+    return Gateway(_faulty(backend, faults), vectors, chat="chat", **patience)
 
 
 def _recorded(model: Mapping[str, Any]) -> Backend:
