@@ -1,14 +1,17 @@
 """Environments of systems that cannot share this one.
 
-What belongs into one is pinned in `adapters/NAME/requirements.txt`. It is made by uv in the cache
-folder, at `environments/NAME-HASH`: the hash is of the pins and of the Python, so that other pins
-are another environment. It is made aside and renamed when it is whole.
+What belongs into one is pinned in `adapters/NAME/requirements.txt`, or in a file of the user's,
+whose path is then the name. It is made by uv in the cache folder, at `environments/NAME-HASH`: the
+hash is of the pins and of the Python, so that other pins are another environment. It is made aside
+and renamed when it is whole.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib
+import importlib.metadata
 import importlib.resources
 import os
 import re
@@ -21,18 +24,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from steeltrap.harness.memory import Item, Lists, Memory
+from steeltrap.harness.memory import Item, Lists, Memory, MemoryFault, Query, Utterance
 from steeltrap.harness.models import Models, UsesModels
-from steeltrap.harness.remote import Remote, scratch, variables
+from steeltrap.harness.remote import Remote, WorkerError, scratch
 from steeltrap.harness.tokens import cache_folder
+from steeltrap.harness.worker import as_memory
 
 __all__ = [
     "Check",
     "EnvironmentFault",
     "EnvironmentMissing",
     "Opened",
+    "Packages",
     "doctor",
     "find",
     "folder",
@@ -103,11 +106,8 @@ def folder(name: str) -> Path:
     """
     required = _requirements(name)
     pinned = hashlib.sha256(required.read_bytes() + str(sys.implementation.cache_tag).encode())
-    return (
-        cache_folder().absolute()
-        / "environments"
-        / f"{required.parent.name}-{pinned.hexdigest()[:12]}"
-    )
+    named = f"{required.parent.name}-{pinned.hexdigest()[:12]}"
+    return cache_folder().absolute() / "environments" / named
 
 
 def find(name: str) -> Path:
@@ -131,9 +131,15 @@ def _adapters() -> Path:
 
 
 def _requirements(name: str) -> Path:
-    path = _adapters() / name.replace("-", "_") / "requirements.txt"
+    if name.endswith(".txt"):
+        path = Path(name).absolute()
+    else:
+        path = _adapters() / name.replace("-", "_") / "requirements.txt"
     if not path.is_file():
-        raise EnvironmentFault(f"no environment '{name}'; known: {', '.join(known()) or 'none'}")
+        raise EnvironmentFault(
+            f"no environment '{name}'; known: {', '.join(known()) or 'none'}, and any file of pinned"
+            " requirements, whose name ends in .txt"
+        )
     return path
 
 
@@ -158,16 +164,17 @@ def install(name: str, say: Callable[[str], object]) -> Path:
         EnvironmentFault: it cannot be made; nothing half is left.
     """
     made = folder(name)
-    with _alone(made, lambda: say(f"{name}: another installation is at work; waiting for it")):
+    waiting = f"{name}: another installation is at work; waiting for it"
+    with _alone(made, lambda: say(waiting)) as lock:
         if _python(made).exists():
             say(f"{name}: is installed")
             return _python(made)
         part = made.with_name(made.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(made, ignore_errors=True)
-        say(f"{name}: installing {len(pins(name))} packages into {made}")
+        for left in (part, made):
+            shutil.rmtree(left, ignore_errors=True)
+        say(f"{name}: installing from {_requirements(name)} into {made}")
         try:
-            _make(name, part)
+            _make(name, part, lock)
             os.replace(part, made)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -175,27 +182,31 @@ def install(name: str, say: Callable[[str], object]) -> Path:
     return _python(made)
 
 
-def _make(name: str, part: Path) -> None:
+def _make(name: str, part: Path, lock: int) -> None:
     required, python = str(_requirements(name)), str(_python(part))
-    _uv(name, {}, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(part))
     sync = ("pip", "sync", "--require-hashes", "--compile-bytecode", "--python", python, required)
-    _uv(name, _index(), *sync)
+    index = _index()
+    for arguments in (("venv", "--quiet", "--python", sys.executable, str(part)), sync):
+        if _uv(arguments, index, lock):
+            raise EnvironmentFault(
+                f"{name}: not installed; what uv says of it stands above. A mirror that is set for"
+                " pip or uv is used; nothing half is left, so the same command tries again"
+            )
     if subprocess.run([python, "-I", "-c", "import msgspec"], capture_output=True).returncode:
         raise EnvironmentFault(f"{name}: {required} does not pin msgspec, which every worker needs")
 
 
-def _uv(name: str, index: Mapping[str, str], *arguments: str) -> None:
+def _uv(arguments: Sequence[str], index: Mapping[str, str], lock: int) -> int:
+    """Run uv; should this process be killed, the lock is held until uv has ended too."""
     import uv
 
     own = {key: os.environ[key] for key in os.environ if key != "VIRTUAL_ENV"}
-    done = subprocess.run(
-        [uv.find_uv_bin(), *arguments], env={**index, **own}, stdin=subprocess.DEVNULL
-    )
-    if done.returncode:
-        raise EnvironmentFault(
-            f"{name}: not installed; what uv says of it stands above. A mirror that is set for pip"
-            " or uv is used; nothing half is left, so the same command tries again"
-        )
+    return subprocess.run(
+        [uv.find_uv_bin(), *arguments],
+        env={**index, **own},
+        stdin=subprocess.DEVNULL,
+        pass_fds=(lock,),
+    ).returncode
 
 
 def _index() -> dict[str, str]:
@@ -226,7 +237,7 @@ def _pip_settings() -> dict[str, str]:
 
 
 @contextmanager
-def _alone(made: Path, wait: Callable[[], object]) -> Iterator[None]:
+def _alone(made: Path, wait: Callable[[], object]) -> Iterator[int]:
     """Hold the lock on an environment; the system lets go of it when the process ends."""
     made.parent.mkdir(parents=True, exist_ok=True)
     with made.with_name(made.name + ".lock").open("w") as lock:
@@ -235,7 +246,7 @@ def _alone(made: Path, wait: Callable[[], object]) -> Iterator[None]:
         except BlockingIOError:
             wait()
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
 # ---------------------------------------------------------------- looking after one
@@ -272,46 +283,20 @@ def doctor(
         yield from _worker(node, python, packages, passes, "posthog" in pins(name))
 
 
-_LOOK: Final = """
-import importlib, importlib.metadata, json, platform, sys
-tops = {}
-for top, names in importlib.metadata.packages_distributions().items():
-    for name in names:
-        tops.setdefault(name.lower().replace("_", "-"), []).append(top)
-found = {"python": platform.python_version()}
-for name in sys.argv[1:]:
-    try:
-        found[name] = importlib.metadata.version(name)
-        for top in tops.get(name.lower().replace("_", "-"), []):
-            if top.isidentifier() and not top.startswith("_"):
-                importlib.import_module(top)
-    except importlib.metadata.PackageNotFoundError:
-        found[name] = "not installed"
-    except BaseException as error:
-        found[name] = f"{type(error).__name__}: {error}"
-print("\\n" + json.dumps(found))
-"""
-
-
 def _inside(python: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[Check]:
-    """Python and packages, by asking the environment's own."""
-    with scratch() as home:
-        told = subprocess.run(
-            [python, "-P", "-c", _LOOK, *wanted],
-            capture_output=True,
-            text=True,
-            env=variables(home) | _QUIET,
-            cwd=home,
-        )
-    if told.returncode:
-        yield Check("python", False, f"does not run: {told.stderr.strip()[-300:]}")
+    """Python and packages, by asking a worker there."""
+    try:
+        found = Remote({"_target_": _path(Packages), "names": list(wanted)}, python=python)
+    except WorkerError as error:
+        yield Check("python", False, str(error))
         return
-    found = msgspec.json.decode(told.stdout.rstrip().rpartition("\n")[2])
     here = ".".join(map(str, sys.version_info[:2]))
-    yield Check("python", found["python"].startswith(f"{here}."), found["python"])
+    version = found.versions["python"]
+    yield Check("python", version.startswith(f"{here}."), version)
     for name, versions in wanted.items():
-        pinned = "" if found[name] in versions else f"; pinned: {' or '.join(versions) or 'none'}"
-        yield Check(name, not pinned, found[name] + pinned)
+        words = found.identity[name]
+        pinned = "" if words in versions else f"; pinned: {' or '.join(versions) or 'none'}"
+        yield Check(name, not pinned, words + pinned)
 
 
 def _worker(
@@ -324,10 +309,10 @@ def _worker(
     """Whether the system starts in a worker, opens an empty memory, and keeps to itself."""
     from steeltrap.harness.remote import Remote
 
-    watched = {"_target_": f"{Opened.__module__}.{Opened.__name__}", "memory": dict(node)}
+    watched = {"_target_": _path(Opened), "memory": dict(node)}
     try:
-        remote = Remote(watched, python=python, packages=packages, passes=passes, timeout_s=120)
-    except Exception as error:
+        remote = Remote(watched, python=python, packages=packages, passes=passes)
+    except WorkerError as error:
         yield Check("worker", False, str(error))
         return
     yield Check("worker", True, "starts")
@@ -340,7 +325,7 @@ def _open(remote: Remote, telling: bool) -> Iterator[Check]:
         try:
             remote.open(home)
             switches = [item.text for item in remote.active("")]
-        except Exception as error:
+        except (WorkerError, MemoryFault) as error:
             yield Check("opens", False, f"{type(error).__name__}: {error}")
             return
         finally:
@@ -351,15 +336,74 @@ def _open(remote: Remote, telling: bool) -> Iterator[Check]:
     yield Check("telemetry", not on and bool(switches or not telling), words)
 
 
-class Opened:
-    """A memory that is only opened, in its own environment, to be looked at.
+def _path(made: type) -> str:
+    return f"{made.__module__}.{made.__name__}"
+
+
+# ---------------------------------------------------------------- made in the environment
+
+
+class _Probe:
+    """What is a memory, though nothing is ever said to it."""
+
+    def open(self, folder: Path) -> None:
+        """Begin."""
+
+    def close(self) -> None:
+        """End."""
+
+    def ingest(self, turn: Utterance) -> None:
+        """Take in nothing."""
+
+    def retrieve(self, query: Query) -> list[Item]:  # noqa: ARG002
+        """Nothing."""
+        return []
+
+    def settle(self) -> None:
+        """Wait for nothing."""
+
+
+class Packages(_Probe):
+    """Sees whether packages can be imported where it is made; `identity` says what it found.
+
+    Args:
+        names: of distributions.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        os.environ.update(_QUIET)
+        tops: dict[str, list[str]] = {}
+        for top, owners in importlib.metadata.packages_distributions().items():
+            for owner in owners:
+                tops.setdefault(_normal(owner), []).append(top)
+        self.identity = {name: self._tried(name, tops.get(_normal(name), [])) for name in names}
+
+    def _tried(self, name: str, tops: Sequence[str]) -> str:
+        try:
+            version = importlib.metadata.version(name)
+            for top in tops:
+                if top.isidentifier() and not top.startswith("_"):
+                    importlib.import_module(top)
+        except importlib.metadata.PackageNotFoundError:
+            return "not installed"
+        except Exception as error:  # somebody else's package may raise anything
+            return f"{type(error).__name__}: {error}"
+        return version
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+class Opened(_Probe):
+    """Opens a memory and says how its process then is set.
 
     Args:
         memory: the system's own.
     """
 
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory = as_memory(memory)
         if isinstance(memory, UsesModels):
             # nobody listens there: nothing may be asked before the first turn
             memory.connect(
@@ -378,8 +422,3 @@ class Opened:
         """The switches of telemetry as they are now."""
         names = sorted(name for name in os.environ if re.search("TELEMETRY|POSTHOG", name))
         return [Item(f"{name}={os.environ[name]}") for name in names]
-
-    def settle(self) -> None:
-        """Nothing is ever said."""
-
-    ingest = retrieve = settle

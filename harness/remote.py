@@ -41,7 +41,6 @@ __all__ = [
     "WorkerFault",
     "WorkerGone",
     "scratch",
-    "variables",
 ]
 
 T = TypeVar("T")
@@ -127,7 +126,7 @@ _ITEMS = msgspec.json.Decoder(list[Item])
 _HANDLE = msgspec.json.Decoder(int)
 
 
-def variables(home: Path, passes: Sequence[str] = ()) -> dict[str, str]:
+def _variables(home: Path, passes: Sequence[str] = ()) -> dict[str, str]:
     """The environment variables of a process of a third-party system.
 
     Nothing of the user's but where programs and certificates lie: no keys, no proxies, no switches.
@@ -388,7 +387,7 @@ def _started(plan: _Plan, folder: Path) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=folder / "home" if plan.at_home else None,
-            env=variables(folder, plan.passes),
+            env=_variables(folder, plan.passes),
             start_new_session=True,
         )
     except OSError as error:

@@ -53,7 +53,7 @@ from steeltrap.harness.models import Models
 from steeltrap.harness.replies import Items, number
 from steeltrap.harness.script import Header, Script, Step
 
-__all__ = ["OPERATIONS", "VERSION", "Hello", "Named", "Welcome", "make", "serve"]
+__all__ = ["OPERATIONS", "VERSION", "Hello", "Named", "Welcome", "as_memory", "make", "serve"]
 
 VERSION: Final = 1
 OPERATIONS: Final[dict[str, dict[str, Any]]] = {
@@ -144,6 +144,18 @@ def make(node: Any) -> Any:
     return getattr(importlib.import_module(module), name)(**made)
 
 
+def as_memory(made: Any) -> Memory:
+    """What was made, if it is a memory.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(made, Memory):
+        needs = "it needs open, close, ingest, retrieve and settle"
+        raise TypeError(f"{type(made).__name__} is no memory; {needs}")
+    return made
+
+
 def _welcome(memory: Memory, packages: Iterable[str]) -> Welcome:
     embedder = getattr(memory, "embedder", None)
     return Welcome(
@@ -193,10 +205,7 @@ def _greet(line: bytes) -> tuple[Welcome, Memory | None]:
         if version != VERSION:
             raise ValueError(f"this worker speaks version {VERSION} of the protocol, not {version}")
         hello = msgspec.json.decode(line, type=Hello)
-        memory = make(hello.make)
-        if not isinstance(memory, Memory):
-            needs = "it needs open, close, ingest, retrieve and settle"
-            raise TypeError(f"{type(memory).__name__} is no memory; {needs}")
+        memory = as_memory(make(hello.make))
         welcome = _welcome(memory, hello.packages)
         msgspec.json.encode(welcome)
     except Exception as error:

@@ -194,6 +194,13 @@ class Closed(Plain):
         raise OSError("the disk is full")
 
 
+class Telling(Plain):
+    """Has a switch of telemetry, which it sets when it is opened."""
+
+    def open(self, folder: Path) -> None:
+        os.environ["ODD_TELEMETRY"] = str(self.settings["telemetry"])
+
+
 class NoMemory:
     """Says nothing."""
 

@@ -1,0 +1,353 @@
+"""Environments of third-party systems: pinned, whole or not there, found again, looked after.
+
+All of it is real (uv, Python, a worker), from wheels that are made here, without a network.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from steeltrap.harness import environments
+from steeltrap.harness.commands import systems
+from steeltrap.harness.commands.systems import System
+from steeltrap.harness.environments import EnvironmentFault, EnvironmentMissing
+from steeltrap.harness.memory import Query, Utterance
+from steeltrap.harness.remote import Remote
+
+WORKERS = Path(__file__).parent / "workers"
+SETTINGS = (
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_CONFIG_FILE",
+    "UV_FIND_LINKS",
+    "UV_NO_INDEX",
+)
+
+
+def wheel_of_msgspec(folder: Path) -> Path:
+    """The installed msgspec as a wheel, as it once was."""
+    found = importlib.metadata.distribution("msgspec")
+    tag = (found.read_text("WHEEL") or "").split("Tag: ")[1].split("\n")[0]
+    path = folder / f"msgspec-{found.version}-{tag}.whl"
+    left_out = ("INSTALLER", "REQUESTED", "direct_url.json")
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in found.files or ():
+            if file.name not in left_out and "__pycache__" not in file.parts:
+                wheel.write(str(file.locate()), str(file))
+    return path
+
+
+def wheel_of_odd(folder: Path) -> Path:
+    """A package with the memories of `workers/odd.py`."""
+    path = folder / "odd_memory-1.2-py3-none-any.whl"
+    info = "odd_memory-1.2.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.write(WORKERS / "odd.py", "odd.py")
+        wheel.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: odd-memory\nVersion: 1.2\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package index of two packages."""
+    simple = tmp_path_factory.mktemp("simple")
+    for name, make in (("msgspec", wheel_of_msgspec), ("odd-memory", wheel_of_odd)):
+        (simple / name).mkdir()
+        wheel = make(simple / name)
+        (simple / name / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    return simple
+
+
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("uv")
+
+
+def cut_off(set_: pytest.MonkeyPatch, index: Path, uv_cache: Path, cache: Path) -> None:
+    """An empty cache folder, and no other place to get packages from than the index."""
+    for name in SETTINGS:
+        set_.delenv(name, raising=False)
+    set_.setenv("PIP_CONFIG_FILE", os.devnull)
+    set_.setenv("PIP_INDEX_URL", index.as_uri())
+    set_.setenv("UV_OFFLINE", "1")
+    set_.setenv("UV_CACHE_DIR", str(uv_cache))
+    set_.setenv("STEELTRAP_CACHE", str(cache))
+
+
+@pytest.fixture
+def alone(index: Path, uv_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The empty cache folder of a test."""
+    cut_off(monkeypatch, index, uv_cache, tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def installed(
+    index: Path, uv_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The name of an environment that is there."""
+    folder = tmp_path_factory.mktemp("installed")
+    with pytest.MonkeyPatch.context() as set_:
+        cut_off(set_, index, uv_cache, folder / "cache")
+        name = write(folder / "odd" / "requirements.txt", index)
+        environments.install(name, print)
+        yield name
+
+
+def write(path: Path, index: Path, *names: str, wrong: bool = False) -> str:
+    """Pin what is in the index, or some of it; gives the name of the environment."""
+    lines = []
+    for wheel in sorted(index.rglob("*.whl")):
+        name, version, *_ = wheel.name.split("-")
+        digest = hashlib.sha256(b"" if wrong else wheel.read_bytes()).hexdigest()
+        if not names or name in names:
+            lines.append(f"{name.replace('_', '-')}=={version} \\\n    --hash=sha256:{digest}\n")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.fixture
+def pinned(index: Path, tmp_path: Path) -> Callable[..., str]:
+    """Writes requirements of the test's own."""
+    return functools.partial(write, tmp_path / "odd" / "requirements.txt", index)
+
+
+def left(cache: Path) -> list[str]:
+    """What lies in the cache's environments, beside locks."""
+    found = (cache / "environments").iterdir()
+    return sorted(path.name for path in found if path.suffix != ".lock")
+
+
+# ---------------------------------------------------------------- what there is
+
+
+def test_each_adapter_with_requirements_has_an_environment(root: Path) -> None:
+    """An environment is named after its adapter's folder, written with - or _."""
+    folders = {path.parent.name for path in root.glob("adapters/*/requirements.txt")}
+    assert sorted(folders) == environments.known()
+    for name in folders:
+        assert environments.folder(name) == environments.folder(name.replace("_", "-"))
+
+
+def test_requirements_are_pinned_with_hashes_and_hold_no_address(root: Path) -> None:
+    """Every requirement of every environment has a version and hashes, msgspec among them."""
+    for name in environments.known():
+        lines = (root / "adapters" / name / "requirements.txt").read_text().splitlines()
+        assert [line for line in lines if "://" in line or line.startswith("-")] == []
+        assert all("==" in line and line.endswith("\\") for line in lines if line[:1].isalnum())
+        assert "msgspec" in environments.pins(name)
+
+
+def test_an_unknown_environment_is_named(alone: Path) -> None:
+    """The message says what is known."""
+    for act in (environments.find, environments.pins, environments.folder):
+        with pytest.raises(EnvironmentFault, match="no environment 'memo'; known: "):
+            act("memo")
+
+
+def test_an_environment_that_is_not_there_says_how_to_get_it(
+    alone: Path, pinned: Callable[..., str]
+) -> None:
+    """One sentence, with the command."""
+    name = pinned()
+    with pytest.raises(EnvironmentMissing, match=f"`steeltrap systems install {name}` makes it$"):
+        environments.find(name)
+
+
+def test_other_pins_are_another_environment(alone: Path, pinned: Callable[..., str]) -> None:
+    """The folder follows the requirements, so that an old one is never taken for the new."""
+    assert environments.folder(pinned()) != environments.folder(pinned("msgspec"))
+    assert environments.folder(pinned()) == environments.folder(pinned())
+
+
+# ---------------------------------------------------------------- installing
+
+
+def test_a_system_runs_in_its_own_environment(
+    alone: Path, pinned: Callable[..., str], tmp_path: Path
+) -> None:
+    """Installed once and found from then on; its packages are there, and ours are not."""
+    name, said = pinned(), []
+    python = environments.install(name, said.append)
+    assert python == environments.find(name) == environments.install(name, said.append)
+    assert ["installing", "installed", "is installed"] == [
+        line.removeprefix(f"{name}: ").split(" from ")[0] for line in said
+    ]
+    assert [environments.folder(name).name] == left(alone)
+    remote = Remote({"_target_": "odd.Odd"}, python=python, packages=["odd-memory", "numpy"])
+    assert {"python", "odd-memory"} == set(remote.versions)
+    assert "1.2" == remote.versions["odd-memory"]
+    assert {"__main__", "msgspec", "odd", "steeltrap"} == {
+        one for one in remote.identity["foreign"] if one not in ("sitecustomize", "_virtualenv")
+    }
+    assert not any(str(path).endswith(".src") for path in remote.identity["path"])
+    remote.open(tmp_path / "run")
+    remote.ingest(Utterance("t1", "2026-03-02T10:00", "acme", "s1", "user", "one"))
+    (item,) = remote.retrieve(Query("p1", "2026-03-02T10:00", "acme", "?", 10))
+    assert "one" == item.text
+    remote.close()
+
+
+def test_an_installation_that_fails_leaves_nothing(
+    alone: Path, pinned: Callable[..., str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong hashes are refused in uv's words and ours; what was begun is taken away."""
+    with pytest.raises(EnvironmentFault, match="not installed; what uv says of it stands above"):
+        environments.install(pinned(wrong=True), print)
+    assert "ash mismatch" in capfd.readouterr().err
+    assert [] == left(alone)
+
+
+def test_an_environment_without_msgspec_is_none(alone: Path, pinned: Callable[..., str]) -> None:
+    """It could not run a worker, and says so before anything is run in it."""
+    with pytest.raises(EnvironmentFault, match="does not pin msgspec"):
+        environments.install(pinned("odd_memory"), print)
+    assert [] == left(alone)
+
+
+def installing(name: str, root: Path) -> subprocess.Popen[str]:
+    """Another process that installs an environment."""
+    program = f"from steeltrap.harness import environments as e; e.install({name!r}, lambda s: print(s, flush=True))"  # fmt: skip
+    env = os.environ | {"PYTHONPATH": str(root / ".src")}
+    return subprocess.Popen(
+        [sys.executable, "-c", program], env=env, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_two_installations_make_one(alone: Path, pinned: Callable[..., str], root: Path) -> None:
+    """Of two processes that install the same, one does it and the other waits."""
+    name = pinned()
+    both = [installing(name, root) for _ in range(2)]
+    said = "".join(process.communicate(timeout=60)[0] for process in both)
+    assert [0, 0] == [process.returncode for process in both]
+    assert 1 == said.count(": installing from")
+    assert 1 == said.count(": is installed")
+    environments.find(name)
+
+
+def test_a_killed_installation_is_begun_anew(
+    alone: Path, pinned: Callable[..., str], root: Path
+) -> None:
+    """What a killed process left is never found, and the next installation is whole."""
+    name = pinned()
+    process = installing(name, root)
+    part = environments.folder(name).with_name(environments.folder(name).name + ".part")
+    deadline = time.monotonic() + 30
+    while not part.exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    with pytest.raises(EnvironmentMissing):
+        environments.find(name)
+    environments.install(name, print)
+    assert [environments.folder(name).name] == left(alone)
+
+
+@pytest.mark.parametrize("where", ["variable", "file", "further"])
+def test_a_mirror_that_is_set_for_pip_is_used(
+    where: str, alone: Path, index: Path, pinned: Callable[..., str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """By a variable, by pip's settings file, or as a further index beside one that has nothing."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    if where == "file":
+        monkeypatch.delenv("PIP_INDEX_URL")
+        (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.as_uri()}\n")
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    elif where == "further":
+        monkeypatch.setenv("PIP_INDEX_URL", empty.as_uri())
+        monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{empty.as_uri()} {index.as_uri()}")
+    environments.install(pinned(), print)
+
+
+# ---------------------------------------------------------------- looking after one
+
+
+def test_a_doctor_looks_at_everything(installed: str) -> None:
+    """From the folder to a memory that opens; telemetry is what the open system has set."""
+    node = {"_target_": "odd.Telling", "telemetry": False}
+    found = environments.doctor(installed, node=node, packages=["odd-memory"])
+    checks = {check.what: check for check in found}
+    assert all(check.ok for check in checks.values())
+    looked_at = "environment python msgspec odd-memory worker opens telemetry"
+    assert looked_at.split() == list(checks)
+    assert "ODD_TELEMETRY=False" == checks["telemetry"].words
+    assert [] == list((environments.folder(installed).parents[1] / "workers").iterdir())
+
+
+def test_a_doctor_says_that_the_pins_are_others(installed: str, pinned: Callable[..., str]) -> None:
+    """An environment that is not there is the one failure, older ones beside it are named."""
+    (missing,) = environments.doctor(pinned("msgspec"))
+    assert (False, "environment") == (missing.ok, missing.what)
+    assert "`steeltrap systems install" in missing.words
+    assert "(one is there, from other pins" in missing.words
+
+
+@pytest.mark.parametrize(
+    ("node", "packages", "what", "words"),
+    [
+        ({"_target_": "odd.Telling", "telemetry": True}, [], "telemetry", "ODD_TELEMETRY=True"),
+        ({"_target_": "odd.Closed"}, [], "opens", "OSError: the disk is full"),
+        ({"_target_": "odd.NoMemory"}, [], "worker", "NoMemory is no memory"),
+        ({"_target_": "odd.Plain"}, ["numpy"], "numpy", "not installed; pinned: none"),
+    ],
+)
+def test_a_doctor_finds_what_is_wrong(
+    node: dict[str, object], packages: list[str], what: str, words: str, installed: str
+) -> None:
+    """One check fails, and says what it found."""
+    checks = environments.doctor(installed, node=node, packages=packages)
+    failed = [check for check in checks if not check.ok]
+    assert [what] == [check.what for check in failed]
+    assert words in failed[0].words
+
+
+# ---------------------------------------------------------------- the commands
+
+
+def test_the_commands(
+    alone: Path, pinned: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Listed as not installed, installed by the system's name, listed again, looked at."""
+    odd = System("odd", "An odd one.", pinned(), ["odd-memory"])
+    there = [System("flat", "The full transcript."), odd]
+    out = Console(width=200)
+
+    def lines(act: Callable[[], object]) -> list[str]:
+        act()
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    assert [
+        "flat       in process                      The full transcript.",
+        "odd   1.2  own environment, not installed  An odd one.",
+    ] == lines(lambda: systems.listing(there, out))
+    assert systems.install(["odd", "flat"], there, out)
+    assert "flat: runs in this environment; nothing to install" in capsys.readouterr().out
+    assert "odd   1.2  own environment  An odd one." in lines(lambda: systems.listing(there, out))
+    assert not systems.install(["nothing"], there, out)
+    assert "no environment 'nothing'; known: " in capsys.readouterr().out
+    assert systems.doctor(there[0], out, node={})
+    assert systems.doctor(odd, out, node={"_target_": "odd.Plain"})
+    assert not systems.doctor(odd, out, node={"_target_": "odd.Closed"})
+    assert "FAIL  opens: OSError: the disk is full" in capsys.readouterr().out
