@@ -35,7 +35,8 @@ def answer(ask: Ask, mind: Mind) -> Reply | None:
         for entry in json.loads(sections["memories"])
         if (old := mind.read(entry["text"])) is not None
     ]
-    news = [new for new in mind.facts(utterance, prompt) if not _is_there(new, known, mind)]
+    facts = mind.facts(utterance, prompt)
+    news = [new for new in facts if not any(mind.repeats(new, old) for _, old in known)]
     memories = [
         _memory(number, new, speaker, [name for name, old in known if _related(new, old)])
         for number, new in enumerate(news)
@@ -54,18 +55,6 @@ def unspoken(message: str) -> tuple[str, str]:
 def as_json(value: Any) -> Reply:
     """A reply that is JSON."""
     return Reply(json.dumps(value, ensure_ascii=False))
-
-
-def _is_there(new: Statement, known: list[tuple[str, Statement]], mind: Mind) -> bool:
-    """Whether a statement is in memory, and nothing beside it says otherwise.
-
-    Where something does, the statement is news, even if it was in memory before: it tells which
-    of the two holds now.
-    """
-    olds = [old for _, old in known]
-    return any(mind.repeats(new, old) for old in olds) and not any(
-        mind.contradicts(new, old) for old in olds
-    )
 
 
 def _related(new: Statement, old: Statement) -> bool:

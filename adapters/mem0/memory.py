@@ -31,7 +31,7 @@ class Mem0:
 
     name: ClassVar = "mem0"
     collection: ClassVar = "mem0"
-    nothing_stored: ClassVar[tuple[str, ...]] = ("Error parsing extraction response",)
+    nothing_stored: tuple[str, ...] = ("Error parsing extraction response",)
     """What the package logs when it passes over an answer and stores nothing."""
 
     def __init__(self) -> None:

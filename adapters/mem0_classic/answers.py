@@ -165,7 +165,7 @@ def _field_name(said: Statement) -> str:
         case "rumour":
             return f"unconfirmed {said.field}"
         case "past":
-            return f"{said.field} as of {said.since[:10]} was"
+            return f"previously {said.field} from {said.since[:10]}"
         case _:
             return f"{said.field} until {said.until[:10]}" if said.until else said.field
 

@@ -33,21 +33,24 @@ class Mem0Classic(Mem0):
 
     Args:
         graph: keep a graph of entities and relations in an embedded kuzu beside the vectors.
+        threshold: how similar two names have to be for the graph to take them for one entity;
+            by default the package's own default.
     """
 
     name: ClassVar = "mem0-classic"
-    nothing_stored: ClassVar[tuple[str, ...]] = (
+    nothing_stored: tuple[str, ...] = (
         "Error in new_retrieved_facts",
         "Error in new memory actions response",
         "Empty response from LLM",
         "Invalid JSON response",
     )
 
-    def __init__(self, *, graph: bool = False) -> None:
+    def __init__(self, *, graph: bool = False, threshold: float = 0.7) -> None:
         super().__init__()
         self._graph = graph
+        self._threshold = threshold
         if graph:
-            self.nothing_stored = ()  # type: ignore[misc]  # the graph may have been written
+            self.nothing_stored = ()  # the graph may have been written
 
     def _made(self, models: Models) -> Any:
         main: Any = import_module("mem0.memory.main")
@@ -63,8 +66,11 @@ class Mem0Classic(Mem0):
     def _config(self, models: Models) -> dict[str, Any]:
         config = super()._config(models)
         if self._graph:
-            path = str(self._folder / "graph.kuzu")
-            config["graph_store"] = {"provider": "kuzu", "config": {"db": path}}
+            config["graph_store"] = {
+                "provider": "kuzu",
+                "config": {"db": str(self._folder / "graph.kuzu")},
+                "threshold": self._threshold,
+            }
         return config
 
     def _clients(self) -> list[Any]:

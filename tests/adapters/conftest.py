@@ -52,6 +52,11 @@ class Small:
             ),
         )  # fmt: skip
         self._add(
+            "late",
+            "Old Mill was to start on 9 June from December.",
+            _op("revise", "kick-off", JUNE, valid_at="2025-12-01T12:00"),
+        )
+        self._add(
             "two",
             "Kick-off of Old Mill is 9 June, its budget 4,300 EUR.",
             _op("restate", "kick-off", JUNE),

@@ -11,13 +11,16 @@ import pytest
 
 from steeltrap.adapters.mem0 import Mem0
 from steeltrap.adapters.mem0.answers import answer
+from steeltrap.adapters.mem0_classic import Mem0Classic
 from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.gateway.mind import ScriptMind
-from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, capabilities
+from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance, capabilities
 from steeltrap.harness.models import Ask, Message, NotUnderstood, Reply
 
 ON_MAY = "The kick-off of Old Mill is 3 May 2026."
 ON_JUNE = "The kick-off of Old Mill is 9 June 2026."
+BACK = "The kick-off of Old Mill is 3 May 2026 again since 2026-01-06 09:30."
+BUDGET = "The budget of Old Mill is 4,300 EUR."
 KICK_OFF = Subject("acme", "Old Mill", "kick-off", "When is the kick-off of Old Mill?")
 
 
@@ -34,6 +37,10 @@ def prompt(message: str, memories: list[str] | None = None, before: str = "") ->
 
 
 Remembered = Callable[..., list[dict[str, Any]]]
+
+
+def texts_of(memories: list[dict[str, Any]]) -> list[str]:
+    return [memory["text"] for memory in memories]
 
 
 @pytest.fixture
@@ -57,7 +64,7 @@ def test_a_message_is_remembered_by_what_it_states(remembered: Remembered, role:
     """Each statement of the new message is a memory, numbered and attributed to who said it."""
     assert remembered("two", role=role) == [
         {"id": "0", "text": ON_JUNE, "attributed_to": role},
-        {"id": "1", "text": "The budget of Old Mill is 4,300 EUR.", "attributed_to": role},
+        {"id": "1", "text": BUDGET, "attributed_to": role},
     ]
 
 
@@ -67,10 +74,10 @@ def test_small_talk_is_not_remembered(remembered: Remembered) -> None:
 
 
 def test_what_is_in_memory_is_not_extracted_again(remembered: Remembered) -> None:
-    """The prompt asks to skip what a memory says; it is news all the same where another says otherwise."""
-    assert remembered("revert", ON_MAY, "Something else.") == []
-    (back,) = remembered("revert", ON_MAY, ON_JUNE)
-    assert back["text"] == ON_MAY
+    """The prompt asks to skip what a memory says; a value that came back is news."""
+    assert texts_of(remembered("two", ON_JUNE, "Something else.")) == [BUDGET]
+    assert texts_of(remembered("revert", ON_MAY, ON_JUNE)) == [BACK]
+    assert remembered("revert", BACK) == []
 
 
 def test_a_change_is_linked_to_what_it_changes(remembered: Remembered) -> None:
@@ -114,6 +121,26 @@ def test_not_connected_is_said(tmp_path: Path) -> None:
         Mem0().open(tmp_path)
 
 
+@pytest.mark.parametrize("made", [Mem0, Mem0Classic])
+def test_use_while_not_open_is_a_fault(made: Callable[[], Any]) -> None:
+    """Every call before `open` fails with a message that says so, where the package is not installed too."""
+    memory = made()
+    memory.close()
+    turn = Utterance("t", "2026-01-01T09:30", "acme", "s", "user", "Too early.")
+    calls: list[Callable[[], object]] = [
+        lambda: memory.ingest(turn),
+        lambda: asked(memory, "Anything?"),
+        lambda: memory.active("acme"),
+        lambda: memory.history(KICK_OFF),
+        lambda: memory.erase("acme", None),
+        memory.settle,
+        memory.size_bytes,
+    ]
+    for call in calls:
+        with pytest.raises(MemoryFault, match="not open"):
+            call()
+
+
 # ---------------------------------------------------------------- the package
 
 
@@ -148,11 +175,11 @@ def texts(items: list[Item]) -> list[str]:
 def test_a_life(memory: Any, small: Any) -> None:
     """This version adds and never updates: a change stands beside what it changed.
 
-    Listing, search, history and erasure are the package's own: what came back is dropped as a
-    duplicate, turn and time are kept, and the history of a deleted memory stays.
+    Listing, search, history and erasure are the package's own: what was said before is dropped,
+    turn and time are kept, and the history of a deleted memory stays.
     """
     assert capabilities(memory) == ["list", "history", "erase", "size", "models"]
-    for turn in ("tell", "noise", "revise", "revert"):
+    for turn in ("tell", "noise", "revise", "tell"):
         memory.ingest(small.heard(turn))
     memory.ingest(small.heard("tell", tenant="birch"))
     memory.settle()

@@ -143,6 +143,7 @@ def test_entities_are_topics_and_values(
         ("tell", [("Old Mill", "kick-off", "3 May 2026")]),
         ("rumour", [("Old Mill", "unconfirmed kick-off", "3 May 2026")]),
         ("depend", [("Harbour Lights", "The review is always 1 day after the kick-off of", "Old Mill")]),
+        ("late", [("Old Mill", "previously kick-off from 2025-12-01", "9 June 2026")]),
         ("retract", []),
         ("host", []),
     ],
