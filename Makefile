@@ -9,6 +9,7 @@ INDEX = $(or $(PIP_INDEX_URL),$(shell $(BIN)/python -m pip config get global.ind
 .DEFAULT_GOAL := run
 
 run: .venv/.ready
+	$(BIN)/steeltrap systems install mem0
 	$(BIN)/steeltrap run experiment=main
 
 test: .venv/.ready

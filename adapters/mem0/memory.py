@@ -174,15 +174,19 @@ class Mem0:
             return sorted(entries, key=lambda entry: entry.valid_from or "")
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Delete all of the tenant's memories in one call, or each that names the subject's topic."""
+        """Delete all of the tenant's memories in one call, or each that names the subject.
+
+        It names it with topic and field; where none does so, with the topic alone.
+        """
         with self._at_work(tenant), heard():
             if subject is None:
                 self._memory.delete_all(user_id=tenant)
                 return
-            topic = subject.topic.casefold()
-            for memory in self._memories(tenant):
-                if topic in memory["memory"].casefold():
-                    self._memory.delete(memory["id"])
+            topic, field = subject.topic.casefold(), subject.field.casefold()
+            named = [m for m in self._memories(tenant) if topic in m["memory"].casefold()]
+            close = [m for m in named if field in m["memory"].casefold()]
+            for memory in close or named:
+                self._memory.delete(memory["id"])
 
     def size_bytes(self) -> int:
         """Bytes of the stores' files."""
