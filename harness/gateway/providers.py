@@ -410,7 +410,7 @@ class Forms:
         """The body without what was refused."""
         fitting = dict(body)
         for name, other in (_LIMITS, _LIMITS[::-1]):
-            if name in fitting and name in self.refused and other not in self.refused:
+            if name in fitting and name in self.refused:
                 fitting[other] = fitting.pop(name)
         if self.refused & {"json_schema", "json_object"}:
             fitting = self._plainer(fitting)

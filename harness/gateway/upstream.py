@@ -271,7 +271,7 @@ class Upstream:
             self._places = asyncio.Semaphore(self._concurrency)
             self._client = httpx.AsyncClient(
                 timeout=self._timeout_s,
-                limits=httpx.Limits(max_connections=self._concurrency),
+                limits=httpx.Limits(max_keepalive_connections=self._concurrency),
                 trust_env=not _loopback(self._url),
             )
             self._closing = _closing(self._client)

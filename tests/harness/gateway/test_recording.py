@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
-import multiprocessing
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -287,14 +288,17 @@ from steeltrap.harness.models import Ask, Message, Reply
 class Speaker:
     name = "m"
     def begin(self): ...
-    async def chat(self, call): return Reply(call.key * 4000)
+    async def chat(self, call):
+        await asyncio.sleep(0)
+        return Reply((sys.argv[4] + call.key) * 4000)
 
 recorded = Recorded(Speaker(), Path(sys.argv[1]))
 print("ready", flush=True)
 async def go():
-    for i in range(100000):
+    for i in range(int(sys.argv[3])):
         key = f"{sys.argv[2]}{i}"
-        await recorded.chat(Call("chat", {}, key, 0, Ask("m", (Message("user", "x"),))))
+        reply = await recorded.chat(Call("chat", {}, key, 0, Ask("m", (Message("user", "x"),))))
+        print(reply.text[:6])
 asyncio.run(go())
 """
 
@@ -302,7 +306,7 @@ asyncio.run(go())
 def test_a_real_kill(tmp_path: Path) -> None:
     """A process killed while it writes leaves whole records and at most one torn line."""
     writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path), "k"], stdout=subprocess.PIPE
+        [sys.executable, "-c", WRITER, str(tmp_path), "k", "100000", "t"], stdout=subprocess.PIPE
     )
     with writer:
         assert writer.stdout is not None
@@ -315,33 +319,48 @@ def test_a_real_kill(tmp_path: Path) -> None:
     assert written > 0
     assert again._file.damaged == 0
     for i in range(written):
-        assert chat(again, call(f"k{i}")).text == f"k{i}" * 4000
+        assert chat(again, call(f"k{i}")).text == f"tk{i}" * 4000
     chat(again, call("new"))
     assert Recorded(Speaker(), tmp_path)._file.damaged == torn
 
 
-def _write(folder: Path, texts: list[str], done: Any) -> None:
-    recorded = Recorded(Speaker(), folder)
-    for text in texts:
-        chat(recorded, call(text, system=text * 50))
-    done.put([chat(recorded, call(text)).text for text in texts])
-
-
 def test_several_processes_in_one_folder(tmp_path: Path) -> None:
     """Records of several writers stand whole beside each other, and each call has one answer."""
-    texts = [f"k{i}" for i in range(40)]
-    context = multiprocessing.get_context("fork")
-    done: Any = context.Queue()
-    writers = [context.Process(target=_write, args=(tmp_path, texts, done)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    served = [done.get(timeout=30) for _ in writers]
-    for writer in writers:
-        writer.join(30)
-    assert len(lines(tmp_path)) == 1 + len(texts)
+    keys = [f"k{i}" for i in range(40)]
+    arguments = [sys.executable, "-c", WRITER, str(tmp_path), "k", "40"]
+    writers = [subprocess.Popen([*arguments, tag], stdout=subprocess.PIPE) for tag in "abc"]
+    served = [writer.communicate(timeout=60)[0].decode().splitlines()[1:] for writer in writers]
     replay = Replay(tmp_path)
-    for said in served:
-        assert said == [chat(replay, call(text)).text for text in texts]
+    answers = [chat(replay, call(key)).text[:6] for key in keys]
+    assert served == [answers] * 3
+    assert len(lines(tmp_path)) == 1 + len(keys)
+
+
+def test_a_writer_waits_for_another(tmp_path: Path) -> None:
+    """Two writers never write at once: whoever comes second waits for the lock."""
+    recorded = Recorded(Speaker(), tmp_path)
+    writing = threading.Thread(target=chat, args=(recorded, call()))
+    with (tmp_path / "recordings.jsonl").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        writing.start()
+        writing.join(0.2)
+        assert writing.is_alive()
+        assert len(lines(tmp_path)) == 1
+    writing.join(10)
+    assert len(lines(tmp_path)) == 2
+
+
+def test_the_first_answer_stands(tmp_path: Path) -> None:
+    """Where two runs ask the same at once, both go on with the answer that was written first."""
+    first = Recorded(Speaker(Reply("first")), tmp_path)
+
+    class Slow(Speaker):
+        async def chat(self, call: Call) -> Reply:
+            await first.chat(call)
+            return Reply("second")
+
+    assert chat(Recorded(Slow(), tmp_path), call()).text == "first"
+    assert len(lines(tmp_path)) == 2
 
 
 def test_what_another_process_adds_is_seen(tmp_path: Path) -> None:

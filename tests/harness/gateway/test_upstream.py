@@ -314,6 +314,14 @@ def test_a_parameter_is_only_dropped_when_it_is_named(provider: Any) -> None:
     assert len(provider.seen) == 1
 
 
+def test_the_named_parameter_is_meant(provider: Any) -> None:
+    """Where an error has a field for the parameter, that one is left out, whatever the words say."""
+    words = "Set 'temperature' or 'top_p', not both."
+    provider.plan(400, {"error": {"message": words, "param": "top_p"}})
+    chat(upstream(), call(dialect="chat", model="m", messages=[], temperature=0.0, top_p=0.1))
+    assert sorted(provider.seen[-1].body) == ["messages", "model", "temperature"]
+
+
 async def _twice(made: Upstream, of: Call) -> None:
     await made.chat(of)
     await made.chat(of)
@@ -462,6 +470,13 @@ def test_keys_are_in_one_header_only(provider: Any, name: str, header: str, valu
     [seen] = provider.seen
     assert seen.headers.pop(header) == value
     assert KEY not in str(seen.headers) + seen.path + seen.raw.decode()
+
+
+def test_keys_of_any_form_are_scrubbed(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key need not look like one of the great providers'."""
+    monkeypatch.setenv("OPENAI_API_KEY", "gateway/of/my/house")
+    provider.plan(400, {"error": {"message": "gateway/of/my/house may not do this"}})
+    assert "v1: 400: *** may not do this" in fails(upstream()).message
 
 
 def test_keys_are_scrubbed_from_errors(provider: Any) -> None:
