@@ -10,10 +10,11 @@ from steeltrap.harness.checks import score
 from steeltrap.harness.drive import OnEvent, RunStopped, drive
 from steeltrap.harness.evidence import CUTOFFS, evidence_rows
 from steeltrap.harness.gateway import Gateway
+from steeltrap.harness.gateway.prices import cost_usd
 from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.metrics import timing
-from steeltrap.harness.models import UsesModels
+from steeltrap.harness.models import Usage, UsesModels
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
 from steeltrap.harness.script import Script
@@ -93,6 +94,8 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
         audited="audit_sha256" in script.header.settings,
     )
+    asked = sum(outcome.usage.values(), Usage())
+    outcome.cost_usd = cost_usd(str(cell.spec.model.get("model", "")), asked)
     outcome.fingerprint = fingerprint(cell.history)
     outcome.twins = {twin.name: fingerprint(history) for twin, history in pairs}
     record = Record(

@@ -60,10 +60,10 @@ def gateway(
 
     asked = _recorded(model)
     if not model["embedding_model"]:
-        return _open(LocalEmbeddings(asked, embedder), faults, embedder.dimension)
+        return _open(LocalEmbeddings(asked, embedder), _patient(faults), embedder.dimension)
     if not model["dimension"]:
         raise ValueError("model.embedding_model needs model.dimension: how long its vectors are")
-    return _open(asked, faults, model["dimension"])
+    return _open(asked, _patient(faults), model["dimension"])
 
 
 class _Vectors(NamedTuple):
@@ -71,6 +71,11 @@ class _Vectors(NamedTuple):
 
     name: str
     dimension: int
+
+
+def _patient(faults: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The back end waits and asks again by itself, so clients need not."""
+    return {"timeout_s": 900.0, "retries": 0} | dict(faults)
 
 
 def _open(backend: Backend, faults: Mapping[str, Any], dimension: int) -> Gateway:
