@@ -203,9 +203,10 @@ class Mem0Platform:
         return sorted(versions, key=lambda version: version.valid_from or "")
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Delete the tenant's user with its memories, or each memory that names the topic.
+        """Delete the tenant's user with its memories, or each memory that names the subject.
 
-        With a memory go the older ones that it superseded.
+        It names it with topic and field; where none does so, with the topic alone. With a memory
+        go the older ones that it superseded.
         """
         self._opened()
         user = self._users.get(tenant)
@@ -214,7 +215,9 @@ class Mem0Platform:
         if subject is None:
             self._remove(user.name)
             return
-        for row in self._naming(user, subject.topic):
+        named = self._naming(user, subject.topic)
+        field = subject.field.casefold()
+        for row in [row for row in named if field in row["memory"].casefold()] or named:
             try:
                 self._ask(partial(_delete, memory=row["id"]))
             except Missing:

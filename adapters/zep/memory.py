@@ -274,8 +274,17 @@ class Zep:
         return found[:limit]
 
     def _forget(self, user: _User, topic: str) -> None:
-        """Delete what names a topic: first episodes, whose facts go with them, then the rest."""
-        graph = self._opened().graph
+        """Delete the episodes, facts and nodes that name a topic.
+
+        The turn that a fact came from may leave the topic out, so it goes with the fact.
+        """
+        graph, words = self._opened().graph, topic.casefold()
+        told = {
+            episode
+            for edge in self._edges(user)
+            if words in (edge.fact or "").casefold()
+            for episode in edge.episode_uuids or ()
+        }
         kinds: list[tuple[str, Any, str]] = [
             ("episode", graph.episode, "content"),
             ("fact", graph.edge, "fact"),
@@ -283,7 +292,7 @@ class Zep:
         ]
         for kind, part, text in kinds:
             for found in self._pages(user, partial(self._list, part, user.graph)):
-                if topic.casefold() in (getattr(found, text) or "").casefold():
+                if found.uuid_ in told or words in (getattr(found, text) or "").casefold():
                     self._delete(part, user.graph, found.uuid_, f"deleting a {kind} of '{topic}'")
             self.settle()
 

@@ -387,7 +387,16 @@ def test_an_erased_subject_leaves_no_memory(mem0: Remote, service: Mem0Double, t
     assert isinstance(mem0, Lists)
     mem0.erase(tenant, subject("Atlas", tenant))
     mem0.settle()
-    assert [SAID[1], SAID[3]] == texts(mem0.active(tenant))
+    assert [SAID[1], SAID[3], more[1]] == texts(mem0.active(tenant))
+
+
+def test_a_subject_that_no_memory_names_whole_goes_by_its_topic(mem0: Remote, tenant: str) -> None:
+    """Where no memory names the field, those that name the topic are deleted."""
+    tell(mem0, tenant, "Atlas is due on 3 May.", SAID[1])
+    assert isinstance(mem0, Erases)
+    assert isinstance(mem0, Lists)
+    mem0.erase(tenant, subject("Atlas", tenant))
+    assert [SAID[1]] == texts(mem0.active(tenant))
 
 
 def test_erasing_what_is_not_there_is_harmless(mem0: Remote, tenant: str) -> None:

@@ -303,7 +303,7 @@ def test_a_tenants_name_may_be_anything(zep: Remote, service: ZepDouble) -> None
 
 def test_a_long_turn_goes_as_several_messages(zep: Remote, service: ZepDouble, tenant: str) -> None:
     """30 KB are cut to the length that the service takes, lose nothing, and stay one turn."""
-    said = "The kick-off is on 3 May. " + "lorem ipsum dolor sit amet " * 1100 + "x" * 3000
+    said = "The kick-off is on 3 May. " + "lorem  ipsum\n\n dolor  sit amet " * 1000 + "x" * 3000
     tell(zep, tenant, said)
     (parts,) = (body["messages"] for _, path, body in service.seen if path.endswith("/messages"))
     assert said == "".join(part["content"] for part in parts)
@@ -417,11 +417,18 @@ def test_a_deletion_that_has_not_happened_is_seen(
 
 
 def test_an_erased_subject_leaves_no_trace(zep: Remote, service: ZepDouble, tenant: str) -> None:
-    """Episodes, facts and nodes that name the topic are gone, over all pages; the rest stays."""
+    """Episodes, facts and nodes that name the topic are gone, over all pages, and with a fact the
+    turn that it came from; the rest stays."""
     service.page_cap = 2
-    tell(zep, tenant, *SAID, "ATLAS again.", "Nobody spoke of atlas.", "The owner of Atlas is Kim.")
+    tell(
+        zep, tenant, *SAID, "ATLAS again.", "Nobody spoke of atlas.", "The owner of Atlas is Kim.",
+        "Its size is 4.",
+    )  # fmt: skip
     graph = list(service.graphs.values())[-1]
-    graph.edges.append(graph.edges[0] | {"uuid": new(), "episode_uuids": []})
+    alone = {"uuid": new(), "fact": "Kim works on Atlas.", "about": None, "episode_uuids": []}
+    graph.edges.append(graph.edges[0] | alone)
+    (size,) = (edge for edge in graph.edges if edge["fact"] == "Its size is 4.")
+    size["fact"] = "The size of Atlas is 4."
     assert isinstance(zep, Erases)
     assert isinstance(zep, Lists)
     zep.erase(tenant, subject("Atlas", tenant))
