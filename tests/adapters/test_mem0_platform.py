@@ -374,12 +374,11 @@ def test_an_erased_tenant_is_gone_at_the_service(
 
 
 def test_an_erased_subject_leaves_no_memory(mem0: Remote, service: Mem0Double, tenant: str) -> None:
-    """Memories that name the topic, and the older ones that they superseded, are gone, over all
-    pages; the rest stays."""
+    """Memories that name topic and field, and the older ones that they superseded, are gone, over
+    all pages; the rest stays."""
     service.page_cap = 2
-    tell(
-        mem0, tenant, *SAID, "ATLAS again.", "Nobody spoke of atlas.", "The owner of Atlas is Kim."
-    )
+    more = ["No DEADLINE for ATLAS.", "The owner of Atlas is Kim."]
+    tell(mem0, tenant, *SAID, *more)
     for memory in service.memories:
         if memory["memory"] == OLD:
             memory["memory"] = "What was due on 3 May."
