@@ -216,6 +216,12 @@ def test_chat_gives_log_probabilities(opened: Opener, openai_of: OpenAIOf) -> No
         or ()
     ]
     assert gathered == ["True", "."]
+    long = opened(Reply("so " * 50, logprobs=({"so ": -0.1},) * 50))
+    chunks = openai_of(long).chat.completions.create(
+        model="m", messages=[HELLO], logprobs=True, stream=True
+    )
+    given_once = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
+    assert [len(found.content or ()) for found in given_once] == [50]
     assert create(model="m", messages=[HELLO]).choices[0].logprobs is None
 
 

@@ -16,6 +16,7 @@ import openai
 import pytest
 
 from steeltrap.harness.gateway import BackendError, Call, Embedder, Gateway, Local, Vectors
+from steeltrap.harness.gateway.dialects.shared import key
 from steeltrap.harness.models import Message, Reply
 
 Opener = Callable[..., Gateway]
@@ -117,6 +118,7 @@ def test_stopping_releases_everything(
         stuck.start()
         time.sleep(0.2)
         start = time.perf_counter()
+    assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]
     assert time.perf_counter() - start < 3
     stuck.join(5)
     assert not stuck.is_alive()
@@ -350,6 +352,7 @@ def test_what_a_recording_is_found_by(opened: Opener) -> None:
     assert [call.key for call in calls] == [same, same, other, same, dialect]
     assert len({same, other, dialect}) == 3
     assert [call.nth for call in calls] == [0, 1, 0, 2, 0]
+    assert key("messages", calls[0].body) != key("chat", calls[0].body) == same
     assert calls[0].body["temperature"] == 0 and calls[0].ask.messages == (
         Message("user", "hello"),
     )
