@@ -31,8 +31,6 @@ _EDGES: Final = """
         e.invalid_at AS invalid_at, e.expired_at AS expired_at, n.name AS source, m.name AS target
     ORDER BY e.uuid
 """
-
-
 _EPISODES: Final = (
     "MATCH (e:Episodic) WHERE e.group_id = $tenant RETURN e.uuid AS uuid, e.content AS text"
 )
@@ -40,7 +38,6 @@ _NODES: Final = """
     MATCH (n:Entity) WHERE n.group_id = $tenant
     RETURN n.uuid AS uuid, n.name AS text, n.summary AS summary
 """
-_DELETE: Final = "MATCH (n:{table}) WHERE n.uuid IN $gone DETACH DELETE n"
 _SUMMARISE: Final = "MATCH (n:Entity {uuid: $uuid}) SET n.summary = $summary"
 
 
@@ -138,70 +135,63 @@ class Graphiti:
 
     def active(self, tenant: str) -> list[Item]:
         """Every fact of the tenant, oldest first: search serves expired ones beside the others."""
-        return [self._item(edge) for edge in self._edges(_group(tenant))]
+        return [self._item(edge) for edge in self._edges(tenant)]
 
     def history(self, subject: Subject) -> list[Item]:
-        """The facts about the subject, oldest first by the times from which they held.
-
-        Facts at an entity that names the topic; of these, those that name the field as well,
-        where there are any.
-        """
-        about = [
-            edge for edge in self._edges(_group(subject.tenant)) if _names(edge, subject.topic)
-        ]
-        close = [edge for edge in about if _names(edge, subject.field)]
-        ordered = sorted(
-            close or about, key=lambda edge: (edge["valid_at"] or datetime.min, edge["uuid"])
-        )
-        return [self._item(edge) for edge in ordered]
+        """The facts about the subject, oldest first by the times from which they held."""
+        edges, _ = self._about(subject)
+        edges.sort(key=lambda edge: (edge["valid_at"] or datetime.min, edge["uuid"]))
+        return [self._item(edge) for edge in edges]
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Delete the tenant's group, or whatever names the subject's topic."""
+        """Delete the tenant's group, or the subject's facts and whatever else names it.
+
+        The turns that its facts came from go too, whatever they say.
+        """
         from graphiti_core.utils.maintenance.graph_data_operations import clear_data
 
         driver = self._opened().driver
         if subject is None:
             self._run(clear_data(driver, [_group(tenant)]))
             return
-        self._forget(_group(tenant), subject.topic.casefold())
+        edges, words = self._about(subject)
+        told = {episode for edge in edges for episode in edge["episodes"]}
+        self._delete("RelatesToNode_", [edge["uuid"] for edge in edges])
+        episodes = self._query(_EPISODES, tenant=_group(tenant))
+        self._delete("Episodic", [e["uuid"] for e in episodes if e["uuid"] in told or _has(e["text"], words)])  # fmt: skip
+        nodes = self._query(_NODES, tenant=_group(tenant))
+        self._delete("Entity", [node["uuid"] for node in nodes if _has(node["text"], words)])
+        for node in nodes:
+            lines = node["summary"].split("\n")
+            left = [line for line in lines if not _has(line, words)]
+            if left != lines:
+                self._query(_SUMMARISE, uuid=node["uuid"], summary="\n".join(left))
 
     def size_bytes(self) -> int:
-        """Bytes of the database's files, after a checkpoint.
-
-        kuzu keeps room ahead, and does not give room back: an empty graph has 4 MB.
-        """
-        self._query("CHECKPOINT;")
+        """Bytes of the database's files, which are mostly its log: see `engine.Driver`."""
+        self._opened()
         return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
 
     # ------------------------------------------------------------ helpers
 
-    def _forget(self, group: str, topic: str) -> None:
-        """Delete the facts, entities and episodes that name a topic, and lines of summaries.
+    def _about(self, subject: Subject) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+        """The facts that name a subject, themselves or by an entity, and the words that name it.
 
-        The turn that a fact came from may leave the topic out, so it goes with the fact.
+        A subject is named by its topic and field; where no fact names both, by its topic.
         """
-        edges = [edge for edge in self._edges(group) if _names(edge, topic)]
-        told = {episode for edge in edges for episode in edge["episodes"]}
-        episodes = self._query(_EPISODES, tenant=group)
-        nodes = self._query(_NODES, tenant=group)
-        gone = {
-            "RelatesToNode_": [edge["uuid"] for edge in edges],
-            "Episodic": [
-                e["uuid"] for e in episodes if e["uuid"] in told or topic in e["text"].casefold()
-            ],
-            "Entity": [node["uuid"] for node in nodes if topic in node["text"].casefold()],
-        }
-        for table, uuids in gone.items():
-            self._query(_DELETE.format(table=table), gone=uuids)
-        for node in nodes:
-            if node["uuid"] not in gone["Entity"] and topic in node["summary"].casefold():
-                lines = [
-                    line for line in node["summary"].split("\n") if topic not in line.casefold()
-                ]
-                self._query(_SUMMARISE, uuid=node["uuid"], summary="\n".join(lines))
+        named = [
+            edge for edge in self._edges(subject.tenant) if _has(_read(edge), (subject.topic,))
+        ]
+        close = [edge for edge in named if _has(_read(edge), (subject.field,))]
+        if close or not named:
+            return close, (subject.topic, subject.field)
+        return named, (subject.topic,)
 
-    def _edges(self, group: str) -> list[dict[str, Any]]:
-        return self._query(_EDGES, tenant=group)
+    def _delete(self, table: str, uuids: list[str]) -> None:
+        self._query(f"MATCH (n:{table}) WHERE n.uuid IN $uuids DETACH DELETE n", uuids=uuids)
+
+    def _edges(self, tenant: str) -> list[dict[str, Any]]:
+        return self._query(_EDGES, tenant=_group(tenant))
 
     def _query(self, cypher: str, **values: Any) -> list[dict[str, Any]]:
         rows, _, _ = self._run(self._opened().driver.execute_query(cypher, **values))
@@ -242,10 +232,13 @@ def _group(tenant: str) -> str:
     return "".join(plain) or "_"
 
 
-def _names(edge: dict[str, Any], words: str) -> bool:
-    """Whether a fact, or an entity that it joins, names something."""
-    text = "\n".join((edge["fact"], edge["source"], edge["target"]))
-    return words.casefold() in text.casefold()
+def _read(edge: dict[str, Any]) -> str:
+    """A fact with the names of the entities that it joins."""
+    return "\n".join((edge["fact"], edge["source"], edge["target"]))
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return all(word.casefold() in text.casefold() for word in words)
 
 
 def _iso(time: datetime | None) -> str | None:
