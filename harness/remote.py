@@ -348,7 +348,8 @@ class _Worker:
         self.end()
         code = self._process.returncode
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}{cut}"
+            known = -code in set(signal.Signals)
+            return f"was killed by {signal.Signals(-code).name if known else -code}{cut}"
         return f"ended with exit code {code}{cut}"
 
     def _died(self, how: str, doing: str) -> WorkerDied:

@@ -9,12 +9,12 @@ import functools
 import hashlib
 import importlib.metadata
 import os
-import signal
 import subprocess
 import sys
-import time
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -245,21 +245,64 @@ def test_two_installations_make_one(alone: Path, pinned: Callable[..., str], roo
     environments.find(name)
 
 
+class Gate(SimpleHTTPRequestHandler):
+    """Serves the index, once it is let."""
+
+    asked, let = threading.Event(), threading.Event()
+
+    def do_GET(self) -> None:
+        self.asked.set()
+        assert self.let.wait(30)
+        super().do_GET()
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def gate(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Gate]]:
+    """The index behind a gate, on loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Gate, directory=str(index)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("UV_OFFLINE")
+    yield Gate
+    Gate.let.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 def test_a_killed_installation_is_begun_anew(
-    alone: Path, pinned: Callable[..., str], root: Path
+    alone: Path, pinned: Callable[..., str], gate: type[Gate], root: Path
 ) -> None:
-    """What a killed process left is never found, and the next installation is whole."""
+    """What a killed process left is never found, and the next installation is whole.
+
+    It waits for the uv of the killed one, which would write into the same folder.
+    """
     name = pinned()
     process = installing(name, root)
-    part = environments.folder(name).with_name(environments.folder(name).name + ".part")
-    deadline = time.monotonic() + 30
-    while not part.exists() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    assert gate.asked.wait(30)
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
     with pytest.raises(EnvironmentMissing):
         environments.find(name)
-    environments.install(name, print)
+    assert 1 == len(left(alone))
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "waiting for it" in line:
+            gate.let.set()
+
+    environments.install(name, say)
+    assert ["another installation is at work; waiting for it", "installing", "installed"] == [
+        line.removeprefix(f"{name}: ").split(" from ")[0] for line in said
+    ]
     assert [environments.folder(name).name] == left(alone)
 
 
@@ -268,16 +311,18 @@ def test_a_mirror_that_is_set_for_pip_is_used(
     where: str, alone: Path, index: Path, pinned: Callable[..., str], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """By a variable, by pip's settings file, or as a further index beside one that has nothing."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    """By a variable, by pip's settings file, or as a further index beside one of old versions."""
+    old = tmp_path / "old"
+    (old / "msgspec").mkdir(parents=True)
+    wheel = "msgspec-0.0.1-py3-none-any.whl"
+    (old / "msgspec" / "index.html").write_text(f'<a href="{wheel}">{wheel}</a>')
     if where == "file":
         monkeypatch.delenv("PIP_INDEX_URL")
         (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.as_uri()}\n")
         monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     elif where == "further":
-        monkeypatch.setenv("PIP_INDEX_URL", empty.as_uri())
-        monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{empty.as_uri()} {index.as_uri()}")
+        monkeypatch.setenv("PIP_INDEX_URL", old.as_uri())
+        monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{old.as_uri()} {index.as_uri()}")
     environments.install(pinned(), print)
 
 

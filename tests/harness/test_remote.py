@@ -360,6 +360,15 @@ def test_a_crash_is_told_once_and_ends_what_comes_after(
     assert time.monotonic() - started < 1
 
 
+def test_a_crash_is_seen_though_a_child_holds_the_pipes(odd: Callable[..., Remote]) -> None:
+    """A process that was forked off and lives on does not make a crash look like a hang."""
+    remote = odd()
+    started = time.monotonic()
+    with pytest.raises(WorkerDied, match="ended with exit code 6 during ingest"):
+        remote.ingest(turn("orphan 6"))
+    assert time.monotonic() - started < 10
+
+
 def test_last_words_are_the_last_and_bounded(odd: Callable[..., Remote]) -> None:
     """Of much that was said the last 20 lines are kept, and the end of them is told."""
     remote = odd()
@@ -425,7 +434,7 @@ def test_what_was_not_asked_for_is_found(raw: Callable[..., Remote]) -> None:
     """A second answer to one request is not taken for the next one's."""
     remote = raw("twice")
     remote.retrieve(query("?"))
-    with pytest.raises(WorkerDied, match="broke the protocol"):
+    with pytest.raises(WorkerDied, match="broke the protocol: said unasked"):
         remote.settle()
 
 

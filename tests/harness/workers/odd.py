@@ -1,5 +1,7 @@
 """A memory that does what it is told in the texts of turns and questions, however odd."""
 
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 import os
@@ -84,6 +86,10 @@ class Odd(Plain):
             case "child":
                 child = subprocess.Popen(["sleep", argument])
                 self.texts.append(str(child.pid))
+            case "orphan":
+                if os.fork() == 0:
+                    time.sleep(100)
+                os._exit(int(argument))
             case "fault":
                 raise MemoryFault(argument)
             case "raise":
