@@ -172,7 +172,6 @@ class _Worker:
     Args:
         plan: how it is started.
         folder: takes its `home` and `tmp`, which are removed when it has ended.
-        doing: what it is started for, for messages.
 
     Raises:
         WorkerError: it cannot be started, or does not give a welcome.
@@ -208,8 +207,8 @@ class _Worker:
             line = self._exchange(self._plan.hello, "its start")
             try:
                 welcome = _WELCOME.decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise self._died(f"broke the protocol with {_quoted(line)} ({error})", "its start") from None  # fmt: skip
+            except (ValueError, RecursionError) as error:
+                raise self._died(_breach(line, error), "its start") from None
             self._check(welcome)
         except BaseException:
             self.end()
@@ -252,7 +251,9 @@ class _Worker:
             WorkerFault: the system raised something else.
         """
         while self._forgotten:
-            self._ask("drop", _ANY.decode, self._forgotten.pop(), {})
+            # what a copy says at its end is nothing that this operation has to do with
+            with contextlib.suppress(WorkerFault, MemoryFault):
+                self._ask("drop", _ANY.decode, self._forgotten.pop(), {})
         return self._ask(do, read, on, given)
 
     def _ask(self, do: str, read: Callable[[msgspec.Raw], T], on: int, given: dict[str, Any]) -> T:
@@ -314,8 +315,7 @@ class _Worker:
 
     def _receive(self, deadline: float) -> bytes:
         """One line, without its end."""
-        parts = [self._rest]
-        self._rest = b""
+        parts: list[bytes] = []
         while True:
             self._wait(self._readable, deadline)
             part = os.read(self._out, 1 << 16)
