@@ -89,12 +89,12 @@ def _add_run(commands: Any) -> None:
 
 def _run_help() -> str:
     from steeltrap.adapters.embedders import minilm
-    from steeltrap.workloads.families import FAMILIES
+    from steeltrap.workloads.families import EVERY
 
     column = " " * 24
     return _RUN_HELP.format(
         families=textwrap.fill(
-            ", ".join(FAMILIES), 92, initial_indent=column, subsequent_indent=column,
+            ", ".join(EVERY), 92, initial_indent=column, subsequent_indent=column,
             break_on_hyphens=False,
         ),
         minilm=" (needs the extra `minilm`)" if minilm.missing() else "",

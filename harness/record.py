@@ -38,7 +38,9 @@ class RunSpec(msgspec.Struct, kw_only=True):
     limit: int
     """Items that a query may be served."""
     twins: int = 1
-    """Pairs of twins that are run beside the script, at most."""
+    """Twins of each kind that are run beside the script, at most."""
+    repeats: int = 1
+    """Further runs of the same script, where a twin is compared with what chance does."""
     steeltrap: str
     """Version of this package."""
     packages: dict[str, str] = {}
@@ -87,6 +89,28 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Which questions were left out, if any."""
 
 
+class Effect(msgspec.Struct, kw_only=True):
+    """What differs between a run and its twin, beyond what runs of one script differ."""
+
+    twin: str
+    about: str
+    """What the two scripts differ in: `script.TwinSpec.about`."""
+    what: str
+    """What was looked at, such as `served`, `order`, `history`, `salience`, `files`."""
+    n: int
+    """Points at which the two could be compared."""
+    differing: int
+    """Those at which they differ."""
+    null: int | None = None
+    """Those at which runs of the same script differ, at most; None without such a run."""
+    value: float | None = None
+    """A size of the effect, where it has one; what it is, `measure` says."""
+    low: float | None = None
+    high: float | None = None
+    """Its 95% interval."""
+    measure: str = ""
+
+
 class Outcome(msgspec.Struct, kw_only=True):
     """What a run found; the same for the same script, seed and versions."""
 
@@ -130,6 +154,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     growth_exponent: float | None = None
     """Slope of log active tokens against log turns."""
     evidence: list[Evidence] = []
+    effects: list[Effect] = []
+    """What twins showed, other than of reading (C6)."""
     fingerprint: str = ""
     """sha256 of the history without its wall times."""
     twins: dict[str, str] = {}

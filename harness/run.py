@@ -19,7 +19,7 @@ from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
 from steeltrap.harness.script import Script
 from steeltrap.harness.store import Cell
-from steeltrap.harness.twins import compare, twin_script
+from steeltrap.harness.twins import chosen, compare, twin_script
 
 __all__ = ["run_cell", "score_cell"]
 
@@ -55,9 +55,13 @@ def run_cell(
 
     live(script, cell.history, cell.folder / "memory", on_event)
     cell.twins.mkdir(exist_ok=True)
-    for twin in script.header.twins[: cell.spec.twins]:
+    twins = chosen(script, cell.spec.twins)
+    for twin in twins:
         other = twin_script(script, twin)
         live(other, _twin_history(cell, twin.name), cell.twins / "memory", None)
+    if any(twin.about != "reading" for twin in twins):
+        for number in range(cell.spec.repeats):
+            live(script, _twin_history(cell, f"again-{number}"), cell.twins / "memory", None)
     return score_cell(cell, script, reader)
 
 
@@ -78,17 +82,20 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         for twin in script.header.twins
         if _twin_history(cell, twin.name).exists()
     ]
+    again = sorted(cell.twins.glob("again-*.history.jsonl"))
     scored = score(
         script,
         read_events(cell.history),
         capabilities=read_header(cell.history).capabilities,
         reader=reader,
-        twins=[compare(script, twin, cell.history, history) for twin, history in pairs],
+        twins=[compare(script, twin, cell.history, history, again) for twin, history in pairs],
     )
     outcome = scored.outcome
     _refuse_half(cell.history, outcome.steps, script)
     for twin, history in pairs:
         _refuse_half(history, sum(1 for _ in read_events(history)), twin_script(script, twin))
+    for history in again:
+        _refuse_half(history, sum(1 for _ in read_events(history)), script)
     outcome.evidence = evidence_rows(
         joined(script, read_events(cell.history)),
         cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],

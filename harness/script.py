@@ -22,8 +22,10 @@ import msgspec
 from steeltrap.harness import values
 
 __all__ = [
+    "ABOUTS",
     "ASKS",
     "OPS",
+    "About",
     "Ask",
     "Audit",
     "Change",
@@ -195,14 +197,36 @@ class Swap(_Frozen, frozen=True):
     via: str | None = None
 
 
+About = Literal["reading", "asking", "telling", "existing", "observing"]
+ABOUTS: Final[tuple[About, ...]] = get_args(About)
+
+
 class TwinSpec(_Frozen, frozen=True):
-    """A pair of exchangeable units; the other twin reads `b` wherever this script reads `a`."""
+    """Another script that differs from this one in exactly one thing (section 4).
+
+    | about | in the other script | so whatever differs |
+    |---|---|---|
+    | reading | the reads of `a` are reads of `b` | was caused by reading (C6) |
+    | asking | another tenant's questions are about something else | leaks what was asked |
+    | telling | another tenant does not say something | leaks what was said |
+    | existing | what is erased here never was | is a trace of it |
+    | observing | nothing is measured on the way | was caused by measuring |
+
+    A step differs by its `swap` (another question) or by `unless` (it is not there).
+    """
 
     name: str
-    a: str
-    b: str
-    until: str
-    """The id of the last step that is needed to compare the two."""
+    a: str = ""
+    """reading: the unit that is read here."""
+    b: str = ""
+    """reading: the one that is read there."""
+    until: str = ""
+    """The id of the last step that is needed to compare the two; empty: all are."""
+    about: About = "reading"
+    tenant: str = ""
+    """asking, telling: who must not notice."""
+    gone: str = ""
+    """existing: the unit or the tenant that is erased."""
 
 
 # ---------------------------------------------------------------- steps
@@ -215,6 +239,8 @@ class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     family: str = ""
     changes: list[Change] = []
     """Truth: what this step (or the time that passed before it) changed."""
+    unless: tuple[str, ...] = ()
+    """Twins in which this step is not there."""
     footprint: tuple[int, int] = (0, 0)
     """Truth: live units, and tokens (o200k_base) of their canonical sentences, after the step."""
 
@@ -436,6 +462,7 @@ _ALLOWED: Final[dict[str, tuple[str, ...]]] = {
     "importance": get_args(Importance),
     "role": ("user", "assistant"),
     "observe": ("fork", "in-script"),
+    "about": ABOUTS,
     "kind": ("offset", "same", "scaled", "review"),
 }
 

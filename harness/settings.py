@@ -29,7 +29,7 @@ from steeltrap.harness.record import RunSpec
 from steeltrap.harness.script import Script, ScriptError
 from steeltrap.harness.store import run_spec
 from steeltrap.workloads.compose import ScriptSettings, compose
-from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.families import EVERY
 from steeltrap.workloads.render import Surface
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker
 """Keys of a system that are not settings of its adapter: how it is called, the distributions it
 stands on, who answers its prompts where the model is ideal, the environment that it has of its
 own, the variables that its worker gets, whether it runs in one, and when that is taken for hung."""
-_NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0}
+_NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0, "repeats": 0}
 """Settings that are whole numbers, with the least that makes sense."""
 
 
@@ -189,6 +189,7 @@ class Settings:
             reader=self.config.reader.name,
             limit=self.config.limit,
             twins=self.config.twins,
+            repeats=self.config.repeats,
             embedder=f"{embedder.name} {embedder.version}" if embedder else "",
             packages=self.config.system.packages,
             versions=getattr(memory, "versions", None),
@@ -462,7 +463,7 @@ def _register() -> None:
 
 def _families() -> Iterator[tuple[str, str, dict[str, Any]]]:
     surface = dataclasses.asdict(Surface())
-    for family in FAMILIES:
+    for family in EVERY:
         alone = ScriptSettings(name=family, families={family: 1.0}, surface=surface)
         yield "script", family, msgspec.to_builtins(alone)
 

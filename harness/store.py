@@ -104,6 +104,7 @@ def run_spec(
     reader: str,
     limit: int,
     twins: int = 1,
+    repeats: int = 1,
     embedder: str = "",
     model: dict[str, Any] | None = None,
     packages: Iterable[str] = (),
@@ -117,7 +118,8 @@ def run_spec(
         settings: the adapter's settings.
         reader: name of the reader.
         limit: items that a query may be served.
-        twins: pairs of twins that are run beside the script, at most.
+        twins: of each kind that are run beside the script, at most.
+        repeats: further runs of the same script beside them.
         embedder: name and version of the embedder; empty without one.
         model: what answers the system's model calls; None where it makes none.
         packages: distributions that the system stands on; those not installed are left out.
@@ -132,6 +134,7 @@ def run_spec(
         reader=reader,
         limit=limit,
         twins=twins,
+        repeats=repeats,
         steeltrap=steeltrap.__version__,
         packages=_versions((*_COUNTING, *packages))
         if versions is None

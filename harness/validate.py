@@ -20,7 +20,7 @@ from steeltrap.harness.history import read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.script import Script
-from steeltrap.harness.twins import compare, twin_script
+from steeltrap.harness.twins import chosen, compare, twin_script
 from steeltrap.harness.verdict import CONDITION_OF
 
 __all__ = ["Suspect", "Trial", "examine", "names_without", "trial"]
@@ -93,7 +93,7 @@ def examine(make: Callable[[], Memory], script: Script) -> tuple[set[str], int]:
     with tempfile.TemporaryDirectory() as folder:
         history = _drive(make(), script, Path(folder) / "history.jsonl")
         twins = []
-        for spec in script.header.twins[:1]:
+        for spec in chosen(script, 1):
             other = _drive(make(), twin_script(script, spec), Path(folder) / "twin.jsonl")
             twins.append(compare(script, spec, history, other))
         scored = score(

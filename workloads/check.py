@@ -124,7 +124,7 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
             case _:
                 pass
     for twin in script.header.twins:
-        if twin.until not in seen:
+        if twin.until and twin.until not in seen:
             yield 1, f"field twins: '{twin.name}' ends at '{twin.until}', which is no step"
 
 

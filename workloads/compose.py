@@ -17,7 +17,7 @@ import msgspec
 from steeltrap.harness.script import Header, Probe, Script, ScriptError
 from steeltrap.workloads.dice import Dice
 from steeltrap.workloads.domains import words
-from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.families import EVERY, FAMILIES
 from steeltrap.workloads.figure1 import figure_1
 from steeltrap.workloads.render import Renderer, Surface
 from steeltrap.workloads.stage import Curtain, Lags, Stage
@@ -105,7 +105,7 @@ def _play(stage: Stage, weights: dict[str, float], dice: Dice) -> None:
             while len(running) < EPISODES_AT_ONCE and (opening or dice.chance(0.7)):
                 name = opening.pop() if opening else dice.weighted(names, shares)
                 started += 1
-                heapq.heappush(running, Episode(stage.turns, started, name, FAMILIES[name](stage)))
+                heapq.heappush(running, Episode(stage.turns, started, name, EVERY[name](stage)))
             _go_on(stage, running, dice)
     except Curtain:
         for episode in running:
@@ -141,9 +141,9 @@ def _plain(settings: ScriptSettings) -> dict[str, Any]:
 
 
 def _refuse_nonsense(settings: ScriptSettings, weights: dict[str, float]) -> None:
-    unknown = [name for name in weights if name not in FAMILIES]
+    unknown = [name for name in weights if name not in EVERY]
     if unknown:
-        raise ScriptError(f"unknown family {unknown[0]!r}; known: {', '.join(FAMILIES)}")
+        raise ScriptError(f"unknown family {unknown[0]!r}; known: {', '.join(EVERY)}")
     if not any(weight > 0 for weight in weights.values()):
         raise ScriptError("no family has a weight above 0, so there is nothing to tell")
     if settings.turns < 1:

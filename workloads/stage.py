@@ -9,7 +9,8 @@ been, and at some of the later lags.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
@@ -126,6 +127,7 @@ class Stage:
         self._due: list[tuple[int, int, list[str], int, int, str]] = []
         self._erased: list[str] = []
         self._decks: dict[str, list[str]] = {}
+        self._unless: tuple[str, ...] = ()
 
     # ------------------------------------------------------------ choosing what to talk about
 
@@ -327,6 +329,15 @@ class Stage:
         self._add(probe)
         return probe.id
 
+    @contextmanager
+    def unless(self, *twins: str) -> Iterator[None]:
+        """Steps that are not there in these twins."""
+        before, self._unless = self._unless, (*self._unless, *twins)
+        try:
+            yield
+        finally:
+            self._unless = before
+
     def twin(self, name: str, a: Slot, b: Slot) -> None:
         """The reads marked with `name` can be compared from here on."""
         self.header.twins.append(TwinSpec(name, a.unit, b.unit, self.steps[-1].id))
@@ -342,6 +353,7 @@ class Stage:
         return f"{prefix}{number:04d}"
 
     def _add(self, step: Step) -> list[Change]:
+        step.unless = self._unless
         changes = self.annotator.add(step)
         self.steps.append(step)
         for change in changes:

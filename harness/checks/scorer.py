@@ -7,24 +7,27 @@ history of any length is scored in one pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from steeltrap.harness import metrics, tokens
+from steeltrap.harness.checks import leakage, observing, traces
 from steeltrap.harness.checks.adaptation import Adaptation, Standing
 from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge_past
 from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
 from steeltrap.harness.checks.sheet import Listing, View
+from steeltrap.harness.checks.sighting import Compared, Comparison
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
 from steeltrap.harness.history import Event, joined
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.readers import Catalogue, Claim, Reader
-from steeltrap.harness.record import Outcome
+from steeltrap.harness.record import Effect, Outcome
 from steeltrap.harness.script import (
+    About,
     Audit,
     Erasure,
     Gauge,
@@ -42,6 +45,12 @@ from steeltrap.harness.verdict import Violation
 __all__ = ["Scored", "Scorer", "score"]
 
 CUT_OFFS = (1, 3, 5, 10)
+_COMPARE: dict[About, Callable[[Comparison], Compared]] = {
+    "asking": leakage.compare,
+    "telling": leakage.compare,
+    "existing": traces.compare,
+    "observing": observing.compare,
+}
 
 
 @dataclass(slots=True)
@@ -97,6 +106,7 @@ class Scorer:
         self._steps = self._failed = self._ingested = 0
         self._lost: dict[str, str] = {}
         self._usage: dict[str, Usage] = {}
+        self._effects: list[Effect] = []
         self._curve: list[tuple[int, int, int, int, float]] = []
         self._sheets = [c.sheet for c in (self._c1, self._c2, self._c3, self._c4, self._c5, self.c6, self._beyond)]  # fmt: skip
 
@@ -300,6 +310,13 @@ class Scorer:
         turns = sum(isinstance(step, Turn) for step in script.steps[:until])
         self.c6.twin(spec, a_read, b_read, turns, until)
 
+    def compare(self, comparison: Comparison) -> None:
+        """Take in what differs from a twin that differs in something else than reads."""
+        compared = _COMPARE[comparison.spec.about](comparison)
+        self._effects += compared.effects
+        if compared.name:
+            self._beyond.sheet.test((compared.name,), self.ledger.turns, *compared.violations)
+
     def finish(self) -> Scored:
         """The verdicts; call once, after the last event and twin."""
         self._c4.finish()
@@ -330,6 +347,7 @@ class Scorer:
             footprint=self._curve,
             footprint_ratio=metrics.footprint_ratio(self._curve),
             growth_exponent=metrics.growth_exponent(self._curve),
+            effects=self._effects,
         )
 
 
@@ -343,7 +361,7 @@ def score(
     *,
     capabilities: list[str],
     reader: Reader,
-    twins: Iterable[tuple[TwinSpec, Standing, Standing]] = (),
+    twins: Iterable[tuple[TwinSpec, Standing, Standing] | Comparison] = (),
 ) -> Scored:
     """Score a whole history.
 
@@ -352,11 +370,14 @@ def score(
         events: the outcomes, in order.
         capabilities: of the memory, as the history names them.
         reader: turns what was served into answers.
-        twins: for each pair, how it stood in this run and in its twin.
+        twins: for each pair, how it stood, or what was seen, in this run and in its twin.
     """
     scorer = Scorer(script.header, capabilities, reader)
     for step, event in joined(script, events):
         scorer.observe(step, event)
-    for spec, a_read, b_read in twins:
-        scorer.twin(script, spec, a_read, b_read)
+    for pair in twins:
+        if isinstance(pair, Comparison):
+            scorer.compare(pair)
+        else:
+            scorer.twin(script, *pair)
     return scorer.finish()

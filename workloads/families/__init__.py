@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from steeltrap.workloads.families import change, dependency, pressure, scope, trust
 from steeltrap.workloads.stage import Stage
 
-__all__ = ["FAMILIES", "Family"]
+__all__ = ["ALONE", "EVERY", "FAMILIES", "Family"]
 
 Family = Callable[[Stage], Iterator[int]]
 
@@ -34,3 +34,9 @@ FAMILIES: dict[str, Family] = {
     "erasure": scope.erasure,
     "injection": trust.injection,
 }
+"""Those that are mixed in an adversarial script."""
+
+ALONE: dict[str, Family] = {}
+"""Those that make a script of their own, because they are judged by twins of the whole."""
+
+EVERY: dict[str, Family] = FAMILIES | ALONE

@@ -1,0 +1,54 @@
+"""What was seen in two runs whose scripts differ in one thing, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from steeltrap.harness.history import Salience
+from steeltrap.harness.memory import Item
+from steeltrap.harness.record import Effect
+from steeltrap.harness.script import Audit, Gauge, Probe, Script, TwinSpec
+from steeltrap.harness.verdict import Violation
+
+__all__ = ["Compared", "Comparison", "Sighting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What one step showed of a memory."""
+
+    step: Probe | Gauge | Audit
+    i: int
+    """Position of the step in the script of its run."""
+    served: list[Item]
+    """Served in this order; by a full gauge, listed."""
+    scores: list[float]
+    """Beside `served`, where the system gives them."""
+    given: list[Item]
+    """audit: the history, oldest first."""
+    recovered: list[Item]
+    """audit: what recovery gave."""
+    salience: list[Salience]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs, and runs that differ in nothing, by the ids of their steps."""
+
+    spec: TwinSpec
+    script: Script
+    here: dict[str, Sighting]
+    there: dict[str, Sighting]
+    again: list[dict[str, Sighting]]
+    """The null: the same script as `here`."""
+
+
+@dataclass(slots=True)
+class Compared:
+    """What a comparison came to."""
+
+    name: str
+    """The violation for which the two were compared; empty where there is none."""
+    opportunities: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
