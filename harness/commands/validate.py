@@ -14,7 +14,7 @@ from steeltrap.harness.script import Script
 from steeltrap.harness.validate import Suspect, Trial, names_without, trial
 from steeltrap.harness.verdict import CONDITION_OF
 from steeltrap.workloads.compose import ScriptSettings, compose
-from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.families import EVERY
 from steeltrap.workloads.figure1 import figure_1
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def try_seed(seed: int) -> Findings:
 def _home(suspect: Suspect, seed: int) -> list[Script]:
     """The scripts on which a suspect shows what it is."""
     if suspect.name == IDEAL:
-        return [figure_1(seed), *(_script(family, HOME_TURNS, seed) for family in FAMILIES)]
+        return [figure_1(seed), *(_script(family, HOME_TURNS, seed) for family in EVERY)]
     mutant = MUTANTS[suspect.name]
     return [_script(family, mutant.turns, seed) for family in mutant.families]
 
 
 @cache
 def _script(name: str, turns: int, seed: int) -> Script:
-    families = {name: 1.0} if name in FAMILIES else {}
+    families = {name: 1.0} if name in EVERY else {}
     return compose(ScriptSettings(name=name, turns=turns, families=families), seed)
 
 
