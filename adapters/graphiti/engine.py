@@ -6,6 +6,7 @@ Imports graphiti-core and kuzu, so it is imported only where they are installed,
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import sys
@@ -25,11 +26,14 @@ from graphiti_core.graph_queries import get_fulltext_indices
 from graphiti_core.llm_client import LLMConfig
 from graphiti_core.llm_client.errors import EmptyResponseError
 from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
+from graphiti_core.nodes import EpisodeType
+from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
+from graphiti_core.utils.maintenance.graph_data_operations import clear_data
 from openai import AsyncOpenAI
 
 from steeltrap.harness.models import Models
 
-__all__ = ["Driver", "connected", "pinned", "set_time"]
+__all__ = ["Driver", "Engine"]
 
 _BUFFER_BYTES: Final = 4 << 30
 """At most; kuzu's own limit is most of the machine's memory."""
@@ -106,30 +110,93 @@ class Driver(KuzuDriver):
         self.db.close()
 
 
-def connected(path: Path, models: Models) -> Graphiti:
-    """The engine on a new database, asking nobody but the given models.
+class Engine:
+    """Graphiti on a new database, asking nobody but the given models; its coroutines waited for.
 
     All that may happen at once happens one after the other, so that calls come in one order.
+
+    Args:
+        path: of the database's file, which does not exist yet.
+        models: where chat model and embedder are.
     """
-    client = AsyncOpenAI(
-        api_key=models.key, base_url=models.openai_url, timeout=models.timeout_s,
-        max_retries=models.retries,
-    )  # fmt: skip
-    config = LLMConfig(
-        api_key=models.key, model=models.chat, small_model=models.chat,
-        base_url=models.openai_url, temperature=0.0,
-    )  # fmt: skip
-    embedding = OpenAIEmbedderConfig(
-        embedding_model=models.embedding, embedding_dim=models.dimension
-    )
-    _bound_retries(models.retries)
-    return Graphiti(
-        graph_driver=Driver(path),
-        llm_client=OpenAIGenericClient(config=config, client=client),
-        embedder=OpenAIEmbedder(config=embedding, client=client),
-        cross_encoder=OpenAIRerankerClient(config=config, client=client),
-        max_coroutines=1,
-    )
+
+    def __init__(self, path: Path, models: Models) -> None:
+        _pin()
+        _bound_retries(models.retries)
+        self._client = AsyncOpenAI(
+            api_key=models.key, base_url=models.openai_url, timeout=models.timeout_s,
+            max_retries=models.retries,
+        )  # fmt: skip
+        config = LLMConfig(models.key, models.chat, temperature=0.0, small_model=models.chat)
+        vectors = OpenAIEmbedderConfig(
+            embedding_model=models.embedding, embedding_dim=models.dimension
+        )
+        self._driver = Driver(path)
+        self._graphiti = Graphiti(
+            graph_driver=self._driver,
+            llm_client=OpenAIGenericClient(config, client=self._client),
+            embedder=OpenAIEmbedder(vectors, client=self._client),
+            cross_encoder=OpenAIRerankerClient(config, client=self._client),
+            max_coroutines=1,
+        )
+        self._runner = asyncio.Runner()
+        self._runner.run(self._graphiti.build_indices_and_constraints())
+
+    @property
+    def writes(self) -> int:
+        """How often the graph may have been changed."""
+        return self._driver.writes
+
+    def add(self, name: str, body: str, at: datetime, group: str) -> str:
+        """Add an episode of one message that is said now.
+
+        Args:
+            name: of the episode; no model sees it.
+            body: the message, `speaker: text`.
+            at: now.
+            group: of the tenant.
+
+        Returns:
+            The episode's uuid.
+        """
+        _set_time(at)
+        added = self._runner.run(
+            self._graphiti.add_episode(
+                name=name,
+                episode_body=body,
+                source=EpisodeType.message,
+                source_description="conversation",
+                reference_time=at,
+                group_id=group,
+            )
+        )
+        return str(added.episode.uuid)
+
+    def search(self, text: str, group: str, limit: int) -> list[tuple[dict[str, Any], float]]:
+        """The edges that hybrid search finds, with their ranks fused, best first.
+
+        The package's own `search` does the same, but sets the limit in a recipe that ingestion
+        shares, so that questions would decide how many old facts a new one is compared with.
+        """
+        recipe = EDGE_HYBRID_SEARCH_RRF.model_copy(update={"limit": limit})
+        found = self._runner.run(self._graphiti.search_(text, config=recipe, group_ids=[group]))
+        edges = map(dict, found.edges)
+        return list(zip(edges, found.edge_reranker_scores, strict=True))
+
+    def query(self, cypher: str, **values: Any) -> list[dict[str, Any]]:
+        """The rows that a query of the database gives."""
+        rows, _, _ = self._runner.run(self._driver.execute_query(cypher, **values))
+        return list(rows)
+
+    def clear(self, group: str) -> None:
+        """Delete all of a group."""
+        self._runner.run(clear_data(self._driver, [group]))
+
+    def close(self) -> None:
+        """Close connections and database."""
+        self._runner.run(self._client.close())
+        self._runner.run(self._driver.close())
+        self._runner.close()
 
 
 def _bound_retries(retries: int) -> None:
@@ -149,13 +216,13 @@ def _bound_retries(retries: int) -> None:
 _now = datetime.fromtimestamp(0, UTC)
 
 
-def set_time(now: datetime) -> None:
+def _set_time(now: datetime) -> None:
     """Set the only clock that the engine sees."""
     global _now
     _now = now
 
 
-def pinned() -> None:
+def _pin() -> None:
     """Take clock and chance from the package, for the whole process.
 
     `created_at` and `expired_at` are stamped with the simulated time, and uuids count up, so that

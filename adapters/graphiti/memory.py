@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 
-__all__ = ["ENVIRONMENT", "Graphiti"]
+if TYPE_CHECKING:
+    from steeltrap.adapters.graphiti.engine import Engine
 
-Result = TypeVar("Result")
+__all__ = ["ENVIRONMENT", "Graphiti"]
 
 ENVIRONMENT: Final = {
     "GRAPHITI_TELEMETRY_ENABLED": "false",
@@ -38,6 +38,7 @@ _NODES: Final = """
     MATCH (n:Entity) WHERE n.group_id = $tenant
     RETURN n.uuid AS uuid, n.name AS text, n.summary AS summary
 """
+_DELETE: Final = "MATCH (n:{}) WHERE n.uuid IN $uuids DETACH DELETE n"
 _SUMMARISE: Final = "MATCH (n:Entity {uuid: $uuid}) SET n.summary = $summary"
 
 
@@ -54,8 +55,7 @@ class Graphiti:
 
     def __init__(self) -> None:
         self._models: Models | None = None
-        self._engine: Any = None
-        self._runner: asyncio.Runner | None = None
+        self._engine: Engine | None = None
         self._folder = Path()
         self._turns: dict[str, str] = {}
 
@@ -69,65 +69,42 @@ class Graphiti:
         if self._models is None:
             raise MemoryFault("graphiti: it needs models; call connect(models) before open(folder)")
         os.environ.update(ENVIRONMENT, EMBEDDING_DIM=str(self._models.dimension))
-        from steeltrap.adapters.graphiti import engine
+        from steeltrap.adapters.graphiti.engine import Engine
 
         self._folder = folder / "graphiti"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
-        engine.pinned()
         self._turns = {}
-        self._runner = asyncio.Runner()
-        self._engine = engine.connected(self._folder / "graph.kuzu", self._models)
-        self._run(self._engine.build_indices_and_constraints())
+        self._engine = Engine(self._folder / "graph.kuzu", self._models)
 
     def close(self) -> None:
-        """Close the database; its file stays."""
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            self._run(engine.llm_client.client.close())
-            self._run(engine.close())
-        if self._runner is not None:
-            self._runner.close()
-        self._runner = None
+        """Close the database; its files stay."""
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = None
 
     # ------------------------------------------------------------ operators
 
     def ingest(self, turn: Utterance) -> None:
         """Add a turn as an episode of one message."""
-        from graphiti_core.nodes import EpisodeType
-
-        at = self._at(turn.at)
-        written = self._opened().driver.writes
+        engine = self._opened()
+        at = datetime.fromisoformat(turn.at).replace(tzinfo=UTC)
+        written = engine.writes
         try:
-            added = self._run(
-                self._engine.add_episode(
-                    name=turn.id,
-                    episode_body=f"{turn.role}: {turn.text}",
-                    source=EpisodeType.message,
-                    source_description="conversation",
-                    reference_time=at,
-                    group_id=_group(turn.tenant),
-                )
-            )
+            episode = engine.add(turn.id, f"{turn.role}: {turn.text}", at, _group(turn.tenant))
         except Exception as fault:
-            if self._engine.driver.writes == written:
+            if engine.writes == written:
                 raise MemoryFault(f"{type(fault).__name__}: {fault}") from fault
             raise
-        self._turns[added.episode.uuid] = turn.id
+        self._turns[episode] = turn.id
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The facts found by words and by vectors, fused by reciprocal rank, expired ones too."""
-        from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
-
-        self._opened()
+        engine = self._opened()
         if query.limit < 1:
             return []
-        recipe = EDGE_HYBRID_SEARCH_RRF.model_copy(update={"limit": query.limit})
-        found = self._run(
-            self._engine.search_(query.text, config=recipe, group_ids=[_group(query.tenant)])
-        )
-        ranked = zip(found.edges, found.edge_reranker_scores, strict=True)
-        return [self._item(dict(edge), score) for edge, score in ranked]
+        found = engine.search(query.text, _group(query.tenant), query.limit)
+        return [self._item(edge, score) for edge, score in found]
 
     def settle(self) -> None:
         """Nothing runs in the background."""
@@ -148,24 +125,28 @@ class Graphiti:
 
         The turns that its facts came from go too, whatever they say.
         """
-        from graphiti_core.utils.maintenance.graph_data_operations import clear_data
-
-        driver = self._opened().driver
+        engine = self._opened()
         if subject is None:
-            self._run(clear_data(driver, [_group(tenant)]))
+            engine.clear(_group(tenant))
             return
         edges, words = self._about(subject)
         told = {episode for edge in edges for episode in edge["episodes"]}
-        self._delete("RelatesToNode_", [edge["uuid"] for edge in edges])
-        episodes = self._query(_EPISODES, tenant=_group(tenant))
-        self._delete("Episodic", [e["uuid"] for e in episodes if e["uuid"] in told or _has(e["text"], words)])  # fmt: skip
-        nodes = self._query(_NODES, tenant=_group(tenant))
-        self._delete("Entity", [node["uuid"] for node in nodes if _has(node["text"], words)])
+        episodes = engine.query(_EPISODES, tenant=_group(tenant))
+        nodes = engine.query(_NODES, tenant=_group(tenant))
+        gone = {
+            "RelatesToNode_": edges,
+            "Episodic": [
+                one for one in episodes if one["uuid"] in told or _has(one["text"], words)
+            ],
+            "Entity": [node for node in nodes if _has(node["text"], words)],
+        }
+        for table, rows in gone.items():
+            engine.query(_DELETE.format(table), uuids=[row["uuid"] for row in rows])
         for node in nodes:
             lines = node["summary"].split("\n")
             left = [line for line in lines if not _has(line, words)]
             if left != lines:
-                self._query(_SUMMARISE, uuid=node["uuid"], summary="\n".join(left))
+                engine.query(_SUMMARISE, uuid=node["uuid"], summary="\n".join(left))
 
     def size_bytes(self) -> int:
         """Bytes of the database's files, which are mostly its log: see `engine.Driver`."""
@@ -179,23 +160,14 @@ class Graphiti:
 
         A subject is named by its topic and field; where no fact names both, by its topic.
         """
-        named = [
-            edge for edge in self._edges(subject.tenant) if _has(_read(edge), (subject.topic,))
-        ]
-        close = [edge for edge in named if _has(_read(edge), (subject.field,))]
-        if close or not named:
-            return close, (subject.topic, subject.field)
-        return named, (subject.topic,)
-
-    def _delete(self, table: str, uuids: list[str]) -> None:
-        self._query(f"MATCH (n:{table}) WHERE n.uuid IN $uuids DETACH DELETE n", uuids=uuids)
+        edges = self._edges(subject.tenant)
+        both, topic = (subject.topic, subject.field), (subject.topic,)
+        named = [edge for edge in edges if _has(_read(edge), topic)]
+        close = [edge for edge in named if _has(_read(edge), both)]
+        return (named, topic) if named and not close else (close, both)
 
     def _edges(self, tenant: str) -> list[dict[str, Any]]:
-        return self._query(_EDGES, tenant=_group(tenant))
-
-    def _query(self, cypher: str, **values: Any) -> list[dict[str, Any]]:
-        rows, _, _ = self._run(self._opened().driver.execute_query(cypher, **values))
-        return list(rows)
+        return self._opened().query(_EDGES, tenant=_group(tenant))
 
     def _item(self, edge: dict[str, Any], score: float | None = None) -> Item:
         turns = (self._turns.get(episode) for episode in edge["episodes"])
@@ -205,20 +177,7 @@ class Graphiti:
             _iso(edge["valid_at"]), _iso(ended), score=score,
         )  # fmt: skip
 
-    def _at(self, at: str) -> datetime:
-        """A simulated time; it is now that time."""
-        from steeltrap.adapters.graphiti import engine
-
-        now = datetime.fromisoformat(at).replace(tzinfo=UTC)
-        engine.set_time(now)
-        return now
-
-    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Wait for work on the one event loop of this graph's life."""
-        assert self._runner is not None
-        return self._runner.run(work)
-
-    def _opened(self) -> Any:
+    def _opened(self) -> Engine:
         if self._engine is None:
             raise MemoryFault(
                 "graphiti: not open; call open(folder) first, and nothing after close()"
