@@ -99,6 +99,7 @@ def test_a_missing_key_is_said_in_a_sentence(
         assert [] == double.seen
 
 
+@pytest.mark.slow
 def test_a_wrong_key_is_the_services_words(
     make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_wrong_key_is_the_services_words(
         assert "somebody" not in str(told.value)
 
 
+@pytest.mark.slow
 def test_the_key_is_written_nowhere(make: Make, tmp_path: Path) -> None:
     """Neither the run folder nor what is sent in bodies and addresses holds the key."""
     with ZepDouble() as double:
@@ -126,13 +128,16 @@ def test_the_key_is_written_nowhere(make: Make, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what is served
 
 
-def test_what_was_said_is_served_with_its_turn_and_times(zep: Remote, tenant: str) -> None:
+def test_what_was_said_is_served_with_its_turn_and_times(
+    zep: Remote, service: ZepDouble, tenant: str
+) -> None:
     """A fact has the turn that it came from and the simulated time from which it holds."""
     tell(zep, tenant, *SAID)
     (best, *_) = zep.retrieve(query("The budget of Harbour Lights", tenant))
     assert (SAID[3], ("t3",), "2026-01-01T03:00", None) == (
         best.text, best.sources, best.valid_from, best.valid_to,
     )  # fmt: skip
+    assert 0 == service.count("GET .*/episodes/")
 
 
 def test_a_superseded_fact_ends_when_its_successor_begins(zep: Remote, tenant: str) -> None:
@@ -190,6 +195,7 @@ def test_pages_are_read_to_the_limit(
     tell(zep, tenant, *(f"Note {number} of the day." for number in range(10)))
     served = zep.retrieve(query("note of the day", tenant, limit))
     assert min(limit, 10) == len(served) == len(set(texts(served)))
+    assert {0: 0, 1: 1, 4: 2, 7: 3, 60: 4}[limit] == service.count("/search/edges")
 
 
 def test_listing_reads_all_pages(zep: Remote, service: ZepDouble, tenant: str) -> None:
@@ -275,6 +281,7 @@ def test_each_session_is_a_thread_of_its_tenants_user(
     assert ("assistant", "assistant") == (said[1]["role"], said[1]["name"])
 
 
+@pytest.mark.slow
 def test_two_runs_do_not_meet(make: Make, service: ZepDouble, tmp_path: Path) -> None:
     """Two lives at one time, with a tenant of one name, see their own turns only."""
     with (
@@ -303,7 +310,12 @@ def test_a_tenants_name_may_be_anything(zep: Remote, service: ZepDouble) -> None
 
 def test_a_long_turn_goes_as_several_messages(zep: Remote, service: ZepDouble, tenant: str) -> None:
     """30 KB are cut to the length that the service takes, lose nothing, and stay one turn."""
-    said = "The kick-off is on 3 May. " + "lorem  ipsum\n\n dolor  sit amet " * 1000 + "x" * 3000
+    said = (
+        "a" * 2499
+        + "  The kick-off is on 3 May. "
+        + "lorem  ipsum\n\n dolor  sit amet " * 1000
+        + "x" * 3000
+    )
     tell(zep, tenant, said)
     (parts,) = (body["messages"] for _, path, body in service.seen if path.endswith("/messages"))
     assert said == "".join(part["content"] for part in parts)
@@ -569,6 +581,7 @@ def test_closing_deletes_what_was_made(make: Make, tmp_path: Path) -> None:
         assert [] == list(tmp_path.rglob("zep-users.txt"))
 
 
+@pytest.mark.slow
 def test_users_that_stay_are_named(make: Make, tmp_path: Path) -> None:
     """A user that cannot be deleted stays in the list of the run folder, and closing goes well."""
     with ZepDouble() as double:
@@ -580,6 +593,7 @@ def test_users_that_stay_are_named(make: Make, tmp_path: Path) -> None:
         assert [user["user_id"]] == path.read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_cleaned_up_by_the_next(make: Make, tmp_path: Path) -> None:
     """Opened in the folder of a run that was killed, the users of that run are deleted first."""
     with ZepDouble() as double:
@@ -615,7 +629,7 @@ def test_use_while_not_open_is_a_fault() -> None:
 # ---------------------------------------------------------------- whole scripts
 
 
-@pytest.mark.parametrize("name", ["figure-1", "adversarial"])
+@pytest.mark.parametrize("name", [pytest.param("figure-1", marks=pytest.mark.slow), "adversarial"])
 def test_a_script_runs_without_a_failed_step(make: Make, tmp_path: Path, name: str) -> None:
     """Every step of a script ends well, and the service takes every request."""
     script = compose(ScriptSettings(name=name, turns=40), seed=1)
