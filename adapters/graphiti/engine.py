@@ -49,6 +49,9 @@ class Driver(KuzuDriver):
     * Full-text indices exist: upstream creates none, and search and ingestion fail without.
     * `?` and `*` in a question are no wildcards: in kuzu they are, so that `Paris?` finds nothing;
       the recommended Neo4j takes them for punctuation.
+    * The best by words are chosen among a group's own: upstream takes the best of all groups, and
+      of these what is the group's, so that other tenants can take all places. In Neo4j the group
+      is part of the full-text query.
     * Queries run on one thread, so that rows of equal rank come in one order.
     * There are no checkpoints. In kuzu 0.11.3 a checkpoint garbles lists: once lists of older rows
       have been changed, rows written since the last checkpoint get lists of the oldest rows, so
@@ -84,13 +87,14 @@ class Driver(KuzuDriver):
             await self.execute_query(query)
 
     async def execute_query(self, cypher_query_: str, **values: Any) -> Any:
-        """As upstream, without wildcards; one after the other, so that none is under way here."""
+        """As upstream; one after the other, so that none is under way here."""
         self._queries += 1
         if self._queries % _QUERIES_A_CONNECTION == 0:
             self.client.close()
             self.client = self._connection()
         if "QUERY_FTS_INDEX" in cypher_query_:
             values["query"] = values["query"].replace("?", " ").replace("*", " ")
+            cypher_query_ = cypher_query_.replace(", TOP := $limit", "")
         return await super().execute_query(cypher_query_, **values)
 
     def session(self, _database: str | None = None) -> Any:

@@ -387,3 +387,13 @@ def test_two_lives_are_the_same(memory: Any, model: Any, small: Any, tmp_path: P
         served = [*asked(memory, "Old Mill"), *memory.active("acme"), *memory.history(KICK_OFF)]
         lives.append((list(model.bodies), served))
     assert lives[0] == lives[1]
+
+
+@pytest.mark.slow
+def test_tenants_do_not_take_places(memory: Any, small: Any) -> None:
+    """However many tenants say the same, each finds by words what it said."""
+    tenants = [f"tenant-{number}" for number in range(25)]
+    for tenant in tenants:
+        memory.ingest(small.heard("tell", tenant=tenant))
+    for tenant in tenants:
+        assert [item.score for item in asked(memory, "kick-off of Old Mill", tenant=tenant)] == [2]
