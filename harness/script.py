@@ -227,6 +227,10 @@ class TwinSpec(_Frozen, frozen=True):
     """asking, telling: who must not notice."""
     gone: str = ""
     """existing: the unit or the tenant that is erased."""
+    trials: dict[str, str] = {}
+    """asking, telling: by the id of a neutral question of `tenant` about a pair of units, that one
+    of the pair whose namesake the other tenant asks or speaks of here; a coin has chosen it. In the
+    other script it asks of the other's namesake instead, or speaks of neither."""
 
 
 # ---------------------------------------------------------------- steps
@@ -320,6 +324,9 @@ class Erasure(_Step, tag="erasure", tag_field="step", kw_only=True):
 
     id: str
     unit: str | None = None
+    gone: tuple[str, ...] = ()
+    """Truth, where a twin is without it: what was said of it, and its values as they were
+    spelled. None of it may be found in the memory's files."""
 
 
 Step = Turn | Probe | Gauge | Audit | Pause | Erasure

@@ -30,13 +30,14 @@ __all__ = ["check"]
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _NEEDS_VALUE = ("tell", "revise", "revert", "correct", "restate", "echo", "rumour", "expire", "instruct")  # fmt: skip
-_TRUTH = ("changes", "footprint", "expect", "via", "hop", "history", "live")
+_TRUTH = ("changes", "footprint", "expect", "via", "hop", "history", "live", "gone")
 _TRUTH_BY_DEFAULT: Final[dict[str, Any]] = {
     "expect": None,
     "via": None,
     "hop": 0,
     "history": [],
     "live": True,
+    "gone": (),
 }
 
 
@@ -115,7 +116,7 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
                     for problem in _op_problems(op, step, script.header.authority, kinds):
                         yield number, f"field ops[{place}].{problem}"
                     if op.unit and op.op in ("tell", "expire"):
-                        told[op.unit] = None
+                        told[op.unit] = told[_namesake(op.unit)] = None
             case Probe():
                 for problem in _probe_problems(step, told, turns):
                     yield number, f"field {problem}"
@@ -151,7 +152,7 @@ def _op_problems(op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]
         if unit is None:
             if name == "unit" or op.op in ("depend", "associate"):
                 yield f"{name}: {op.op} needs one"
-        elif len(unit.split("/")) < parts or not all(unit.split("/")):
+        elif len(unit.split("/")) < parts or not all(unit.split("/")[1:]):
             form = "tenant/topic" if parts == 2 else "tenant/topic/field"
             yield f"{name}: '{unit}' is not a name of the form {form}"
         elif tenant_of(unit) != turn.tenant:
@@ -196,10 +197,17 @@ def _probe_problems(probe: Probe, told: dict[str, None], turns: dict[str, None])
     if probe.swap:
         asked.append(probe.swap.unit)
     for unit in asked:
-        if unit not in told:
+        # Asked in another scope than it was told in, it must not be found.
+        elsewhere = tenant_of(unit) == probe.tenant and _namesake(unit) in told
+        if unit not in told and not elsewhere:
             yield f"unit: '{unit}' was never told before this line"
     if probe.ask == "as-of" and not (probe.of and _is_instant(probe.of)):
         yield "of: as-of needs an instant, written 2026-03-15T09:30"
+
+
+def _namesake(unit: str) -> str:
+    """What units of the same name have in common, whosever they are."""
+    return unit.split("/", 1)[1]
 
 
 # ---------------------------------------------------------------- truth

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from steeltrap.harness import values
 from steeltrap.harness.script import (
     Audit,
     Change,
@@ -24,6 +27,7 @@ class Annotator:
 
     def __init__(self, header: Header) -> None:
         self.world = World(header)
+        self._turns: list[Turn] = []
 
     def add(self, step: Step) -> list[Change]:
         """Fill in one step; returns what changed.
@@ -36,7 +40,10 @@ class Annotator:
         match step:
             case Turn():
                 changes += world.apply(step.id, step.at, step.ops)
+                self._turns.append(step)
             case Erasure():
+                if step.unless:
+                    step.gone = self._gone(step)
                 changes += world.erase(step.tenant, step.unit)
             case Probe():
                 self._expect(step)
@@ -47,6 +54,23 @@ class Annotator:
         step.changes = changes
         step.footprint = (world.live_units, world.live_tokens)
         return changes
+
+    def _gone(self, erasure: Erasure) -> tuple[str, ...]:
+        """The texts that speak of nothing but what is erased, and every spelling of its values.
+
+        Values that followed by a rule were never said; whoever worked them out wrote them.
+        """
+        world, name = self.world, erasure.unit
+        units = (name,) if name else tuple(world.by_tenant.get(erasure.tenant, ()))
+        turns = [t for t in self._turns if _speaks_only_of(t, units, "" if name else erasure.tenant)]  # fmt: skip
+        held = {past.value for unit in units for past in world.history(unit)}
+        held |= {op.value for turn in turns for op in turn.ops}
+        known = [value for value in held if value]
+        spelled = [values.display(value) for value in sorted(known)]
+        for turn in turns:
+            found = [m for m in values.find(turn.text) if any(values.matches(m.literal, v) for v in known)]  # fmt: skip
+            spelled += [turn.text[m.start : m.end] for m in found]
+        return tuple(dict.fromkeys([turn.text for turn in turns] + spelled))
 
     def _expect(self, probe: Probe) -> None:
         world = self.world
@@ -69,6 +93,16 @@ class Annotator:
         _, via = self.world.origin(swap.unit)
         expect: Expect = self.world.expect(swap.unit)
         return Swap(swap.twin, swap.unit, swap.text, expect, via)
+
+
+def _speaks_only_of(turn: Turn, units: Collection[str], tenant: str) -> bool:
+    """Whether all that a turn says is of some units; of a tenant it is whatever the tenant says.
+
+    A rule is of both its ends: it tells that either was.
+    """
+    if tenant:
+        return turn.tenant == tenant
+    return all(op.unit in units or op.target in units for op in turn.ops)
 
 
 def annotate(script: Script) -> Script:
