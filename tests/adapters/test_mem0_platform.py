@@ -132,7 +132,9 @@ def test_the_key_is_written_nowhere_and_nothing_is_told_elsewhere(
             tell(memory, "acme", *SAID)
             files = {path.name: path for path in tmp_path.rglob("*") if path.is_file()}
             contents = [path.read_bytes() for path in files.values()]
-        assert {"config.json", "mem0-users.txt"} <= set(files)
+        assert ("memory/mem0/config.json", "memory/mem0-users.txt") == tuple(
+            str(files[name].relative_to(tmp_path)) for name in ("config.json", "mem0-users.txt")
+        )
         assert not any(KEY.encode() in content for content in contents)
         assert KEY not in str(double.seen)
 
