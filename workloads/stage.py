@@ -9,7 +9,7 @@ been, and at some of the later lags.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +32,7 @@ from steeltrap.harness.script import (
     Swap,
     Turn,
     TwinSpec,
+    field_of,
     tenant_of,
     topic_of,
     unit_id,
@@ -128,6 +129,9 @@ class Stage:
         self._erased: list[str] = []
         self._decks: dict[str, list[str]] = {}
         self._unless: tuple[str, ...] = ()
+        self._untold: dict[str, tuple[str, ...]] = {}
+        """Units that are not told of in some twins, and so are not asked for there, until they
+        are erased."""
 
     # ------------------------------------------------------------ choosing what to talk about
 
@@ -165,7 +169,7 @@ class Stage:
         tenant: str | None = None,
     ) -> Slot:
         """A unit nobody has spoken of yet; chosen at random where nothing is asked for."""
-        tenant = tenant or self.tenant
+        tenant = self.tenant if tenant is None else tenant
         while True:
             where = domain or self.dice.pick(domains())
             fits = [
@@ -318,6 +322,10 @@ class Stage:
         """A measuring question after `lag` more turns, unless the unit changes before."""
         self._schedule([slot.unit], lag)
 
+    def ask_as(self, tenant: str, slot: Slot) -> None:
+        """The question for a unit, asked in a scope in which nothing of that name need be told."""
+        self._probe(unit_id(tenant, topic_of(slot.unit), field_of(slot.unit)), "current")
+
     def rank(self, a: Slot, b: Slot) -> str:
         """A neutral question that touches two units alike; returns the probe's id."""
         units = tuple(sorted((a.unit, b.unit)))
@@ -338,6 +346,21 @@ class Stage:
         finally:
             self._unless = before
 
+    def never(self, twin: str, *gone: str) -> None:
+        """Units or tenants that never are in a twin: from here on no step speaks of them there."""
+        self._never[twin] = gone
+
+    def pause(self) -> None:
+        """Nothing is said, and maintenance may run."""
+        self._add(Pause(id=self._id("m"), at=self.at, family=self.family))
+
+    def look(self, *slots: Slot) -> None:
+        """List all that is active, and look up the history of some units."""
+        self._add(Gauge(id=self._id("g"), at=self.at, full=True, family=self.family))
+        group = self._id("q")
+        for slot in slots:
+            self._look_up(slot.unit, group)
+
     def twin(self, name: str, a: Slot, b: Slot) -> None:
         """The reads marked with `name` can be compared from here on."""
         self.header.twins.append(TwinSpec(name, a.unit, b.unit, self.steps[-1].id))
@@ -353,10 +376,15 @@ class Stage:
         return f"{prefix}{number:04d}"
 
     def _add(self, step: Step) -> list[Change]:
-        step.unless = self._unless
+        unit = step.unit if isinstance(step, Probe | Audit) else None
+        step.unless = self._unless or self._untold.get(unit or "", ())
         changes = self.annotator.add(step)
         self.steps.append(step)
         for change in changes:
+            if change.cause == "erased":
+                self._untold.pop(change.unit, None)
+            elif self._unless and change.unit not in self._changed:
+                self._untold[change.unit] = self._unless
             self._changed[change.unit] = self.turns
         return changes
 
@@ -476,7 +504,25 @@ class Stage:
         for unit in units:
             self._probe(unit, "current", group=group)
         for unit in units:
-            self._add(Audit(
-                id=self._id("a"), at=self.at, tenant=tenant_of(unit), unit=unit,
-                text=self.renderer.history_question(unit), group=group, family="audit",
-            ))  # fmt: skip
+            self._look_up(unit, group)
+
+    def _look_up(self, unit: str, group: str) -> None:
+        self._add(Audit(
+            id=self._id("a"), at=self.at, tenant=tenant_of(unit), unit=unit,
+            text=self.renderer.history_question(unit), group=group, family=self.family,
+        ))  # fmt: skip
+
+
+def _speaks_of(step: Step, gone: Collection[str]) -> bool:
+    """Whether a step says or asks something of some units, or is of some tenants."""
+    units: Sequence[str | None]
+    match step:
+        case Turn():
+            units = [unit for op in step.ops for unit in (op.unit, op.target)]
+        case Probe():
+            units = [step.unit, *step.units]
+        case Audit() | Erasure():
+            units = [step.unit]
+        case _:
+            return False
+    return step.tenant in gone or any(unit in gone for unit in units)

@@ -102,7 +102,7 @@ def _speaks_only_of(turn: Turn, units: Collection[str], tenant: str) -> bool:
     """
     if tenant:
         return turn.tenant == tenant
-    return all(op.unit in units or op.target in units for op in turn.ops)
+    return bool(turn.ops) and all(op.unit in units or op.target in units for op in turn.ops)
 
 
 def annotate(script: Script) -> Script:
