@@ -129,9 +129,12 @@ class Stage:
         self._erased: list[str] = []
         self._decks: dict[str, list[str]] = {}
         self._unless: tuple[str, ...] = ()
+        self._quiet = False
         self._untold: dict[str, tuple[str, ...]] = {}
         """Units that are not told of in some twins, and so are not asked for there, until they
         are erased."""
+        self._never: dict[str, tuple[str, ...]] = {}
+        """Units and tenants of which no step speaks in some twins."""
 
     # ------------------------------------------------------------ choosing what to talk about
 
@@ -326,16 +329,37 @@ class Stage:
         """The question for a unit, asked in a scope in which nothing of that name need be told."""
         self._probe(unit_id(tenant, topic_of(slot.unit), field_of(slot.unit)), "current")
 
-    def rank(self, a: Slot, b: Slot) -> str:
-        """A neutral question that touches two units alike; returns the probe's id."""
-        units = tuple(sorted((a.unit, b.unit)))
+    def rank(self, *slots: Slot) -> str:
+        """A neutral question that touches units of one tenant alike; returns the probe's id."""
+        units = tuple(sorted(slot.unit for slot in slots))
         text = self.renderer.question("rank", None, at=self.at, units=units)
         probe = Probe(
-            id=self._id("p"), at=self.at, tenant=tenant_of(a.unit), ask="rank", text=text,
+            id=self._id("p"), at=self.at, tenant=tenant_of(units[0]), ask="rank", text=text,
             units=units, family=self.family, group=self._id("q"),
         )  # fmt: skip
         self._add(probe)
         return probe.id
+
+    def look(self, *slots: Slot) -> None:
+        """Measure what is left of units: what is listed, how they rank, what is served and had back."""
+        self._add(Gauge(id=self._id("g"), at=self.at, full=True, family=self.family))
+        self.rank(*slots)
+        self.check(*slots)
+        self._look_up([slot.unit for slot in slots], group=self._id("q"), family=self.family)
+
+    def pause(self, days: int) -> None:
+        """Nothing is said for so long; the system may run its maintenance at the end of it."""
+        self._now += timedelta(days=days)
+        self._add(Pause(id=self._id("m"), at=self.at, tenant=self.tenant))
+
+    @contextmanager
+    def unprobed(self) -> Iterator[None]:
+        """What changes here is not asked for by itself, so that nothing counts as a read of it."""
+        self._quiet = True
+        try:
+            yield
+        finally:
+            self._quiet = False
 
     @contextmanager
     def unless(self, *twins: str) -> Iterator[None]:
@@ -378,6 +402,7 @@ class Stage:
     def _add(self, step: Step) -> list[Change]:
         unit = step.unit if isinstance(step, Probe | Audit) else None
         step.unless = self._unless or self._untold.get(unit or "", ())
+        step.unless += tuple(twin for twin, gone in self._never.items() if _speaks_of(step, gone))
         changes = self.annotator.add(step)
         self.steps.append(step)
         for change in changes:
@@ -418,7 +443,7 @@ class Stage:
 
     def _follow_up(self, changes: Sequence[Change]) -> None:
         """Probe what changed, now and later, with decoys that must not have."""
-        if not changes:
+        if not changes or self._quiet:
             return
         units = list(dict.fromkeys(change.unit for change in changes))[:GROUP_UNITS_MAX]
         units += [d for d in self._decoys(units[0]) if d not in units]
