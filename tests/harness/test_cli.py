@@ -182,11 +182,11 @@ def test_somebody_elses_memory_runs_by_its_entry_point(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("system=foo", "unknown system 'foo'; known: bad, bm25, flat, flat-window, gem, "),
+        ("system=foo", "unknown system 'foo'; known: bad, bm25, command, flat, flat-window, gem, "),
         ("script=foo", "unknown script 'foo'; known: adversarial, authority, "),
         ("reader=foo", "unknown reader 'foo'; known: oracle, top1"),
         ("embedder=hash", "unknown embedder 'hash'; known: minilm, wordllama"),
-        ("experiment=foo", "unknown experiment 'foo'; known: figure-1, locomo, main"),
+        ("experiment=foo", "unknown experiment 'foo'; known: dials, figure-1, first-target, locomo, main"),
         ("foo=1", "unknown setting 'foo'; `steeltrap run --help` lists them all"),
         ("system.foo=1", "setting 'system.foo'; system=flat takes: window_turns, window_tokens, "),
         ("system=slow system.keep=5", "takes: keep, pause_s; write +system.keep=5 for a memory of"),
@@ -251,9 +251,10 @@ def test_help_names_every_family_and_systems_are_described(shell: Shell) -> None
     listed = shell("run", "--help").replace(",", "").split()
     assert [] == [family for family in FAMILIES if family not in listed]
     systems = dict(line.split(None, 1) for line in shell("systems").splitlines())
-    assert "The full transcript, newest turn first." == systems["flat"].strip()
-    assert "Fails at every question." == systems["bad"].strip()
-    assert systems["gone"].startswith("cannot be loaded: No module named 'no_such_module'")
+    assert systems["flat"].endswith("in process       The full transcript, newest turn first.")
+    assert systems["bad"].endswith("in process       Fails at every question.")
+    assert "cannot be loaded: No module named 'no_such_module'" in systems["gone"]
+    assert "own environment" in systems["mem0"]
 
 
 def test_a_memory_that_always_fails_says_how(shell: Shell) -> None:

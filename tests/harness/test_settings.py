@@ -35,9 +35,10 @@ def test_sweeps_run_every_combination_the_last_key_fastest() -> None:
 
 def test_an_experiment_sweeps_and_yields_to_what_was_asked() -> None:
     """What is asked for replaces the axis of the experiment that has the same key."""
-    systems = ["flat", "flat-window", "vector", "gem", "ideal"]
-    assert [(s, "adversarial", n) for s in systems for n in range(3)] == swept("experiment=main")
-    assert [("bm25", "adversarial", 7)] == swept("experiment=main", "system=bm25", "seed=7")
+    systems = ["mem0", "mem0-classic", "graphiti", "gem"]
+    everything = [(s, "adversarial", n) for s in systems for n in range(5)]
+    assert everything == swept("experiment=first-target")
+    assert [("bm25", "adversarial", 7)] == swept("experiment=first-target", "system=bm25", "seed=7")
     assert [("ideal", "figure-1", 0)] == swept("experiment=figure-1", "system=ideal")
 
 
@@ -47,6 +48,14 @@ def test_a_system_is_named_with_what_was_set_differently() -> None:
     assert ["flat-window window_turns=5", "flat-window window_turns=20"] == [
         cell.system for cell in cells(asked)
     ]
+
+
+def test_a_system_that_asks_models_is_named_with_what_was_set_for_them() -> None:
+    """Dials and faults make other rows of systems that ask models, and of no others."""
+    asked = ("system=gem,flat", "model.missed=0.0,0.5", "faults=some")
+    assert [
+        "gem model.missed=0.0 faults=some", "gem model.missed=0.5 faults=some", "flat", "flat"
+    ] == [cell.system for cell in cells(asked)]  # fmt: skip
 
 
 def test_a_window_names_the_systems_that_it_sets() -> None:
