@@ -105,6 +105,8 @@ class Effect(msgspec.Struct, kw_only=True):
     """Those at which runs of the same script differ, at most; None without such a run."""
     value: float | None = None
     """A size of the effect, where it has one; what it is, `measure` says."""
+    null_value: float | None = None
+    """The same between runs of one script, at most; None without such a run."""
     low: float | None = None
     high: float | None = None
     """Its 95% interval."""

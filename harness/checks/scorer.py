@@ -189,14 +189,17 @@ class Scorer:
             self._remember(probe, view.finding)
 
     def _look(self, probe: Probe, event: Event, view: View) -> None:
-        """Sort what was served: on the unit asked for, and of other tenants."""
+        """Sort what was served: on the unit asked for, and of other tenants.
+
+        What was told without a tenant is nobody's own.
+        """
         served = self._served(event.served, probe.tenant)
         own, unit, erased = probe.tenant + "/", probe.unit, self.ledger.erased
         for place, claims in enumerate(served, 1):
             for claim in claims:
                 if claim.unit == unit:
                     view.about.append((place, claim))
-                elif view.foreign is None and not claim.unit.startswith(own):
+                elif view.foreign is None and not claim.unit.startswith((own, "/")):
                     view.foreign = claim
                 if claim.unit in erased and view.ghost is None and self._certain(claim):
                     view.ghost = claim

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from steeltrap.workloads.families import change, dependency, pressure, scope, trust
+from steeltrap.workloads.families import change, dependency, leakage, pressure, scope, trust
 from steeltrap.workloads.stage import Stage
 
 __all__ = ["ALONE", "EVERY", "FAMILIES", "Family"]
@@ -36,7 +36,12 @@ FAMILIES: dict[str, Family] = {
 }
 """Those that are mixed in an adversarial script."""
 
-ALONE: dict[str, Family] = {}
+ALONE: dict[str, Family] = {
+    "leak-asking": leakage.asking,
+    "leak-telling": leakage.telling,
+    "leak-names": leakage.names,
+    "leak-scope": leakage.scope,
+}
 """Those that make a script of their own, because they are judged by twins of the whole."""
 
 EVERY: dict[str, Family] = FAMILIES | ALONE
