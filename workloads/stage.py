@@ -128,11 +128,7 @@ class Stage:
         self._due: list[tuple[int, int, list[str], int, int, str]] = []
         self._erased: list[str] = []
         self._decks: dict[str, list[str]] = {}
-        self._unless: tuple[str, ...] = ()
         self._quiet = False
-        self._untold: dict[str, tuple[str, ...]] = {}
-        """Units that are not told of in some twins, and so are not asked for there, until they
-        are erased."""
         self._never: dict[str, tuple[str, ...]] = {}
         """Units and tenants of which no step speaks in some twins."""
 
@@ -279,8 +275,9 @@ class Stage:
             id=self._id("t"), at=self.at, tenant=tenant, session=session, text=text,
             ops=list(ops), family=self.family,
         )  # fmt: skip
-        # A rule or a relation speaks of two things: "it" would be either.
-        self._last_unit[tenant] = None if ops[-1].target else ops[-1].unit
+        # A rule or a relation speaks of two things: "it" would be either. In a twin in which this
+        # was not said it would be nothing.
+        self._last_unit[tenant] = None if ops[-1].target or turn.unless else ops[-1].unit
         self.turns += 1
         changes = self._add(turn)
         self._follow_up(changes)
@@ -340,18 +337,6 @@ class Stage:
         self._add(probe)
         return probe.id
 
-    def look(self, *slots: Slot) -> None:
-        """Measure what is left of units: what is listed, how they rank, what is served and had back."""
-        self._add(Gauge(id=self._id("g"), at=self.at, full=True, family=self.family))
-        self.rank(*slots)
-        self.check(*slots)
-        self._look_up([slot.unit for slot in slots], group=self._id("q"), family=self.family)
-
-    def pause(self, days: int) -> None:
-        """Nothing is said for so long; the system may run its maintenance at the end of it."""
-        self._now += timedelta(days=days)
-        self._add(Pause(id=self._id("m"), at=self.at, tenant=self.tenant))
-
     @contextmanager
     def unprobed(self) -> Iterator[None]:
         """What changes here is not asked for by itself, so that nothing counts as a read of it."""
@@ -361,21 +346,13 @@ class Stage:
         finally:
             self._quiet = False
 
-    @contextmanager
-    def unless(self, *twins: str) -> Iterator[None]:
-        """Steps that are not there in these twins."""
-        before, self._unless = self._unless, (*self._unless, *twins)
-        try:
-            yield
-        finally:
-            self._unless = before
-
     def never(self, twin: str, *gone: str) -> None:
         """Units or tenants that never are in a twin: from here on no step speaks of them there."""
-        self._never[twin] = gone
+        self._never[twin] = self._never.get(twin, ()) + gone
 
-    def pause(self) -> None:
-        """Nothing is said, and maintenance may run."""
+    def pause(self, days: int = 0) -> None:
+        """Nothing is said for so long, and then maintenance may run."""
+        self._now += timedelta(days=days)
         self._add(Pause(id=self._id("m"), at=self.at, family=self.family))
 
     def look(self, *slots: Slot) -> None:
@@ -400,16 +377,10 @@ class Stage:
         return f"{prefix}{number:04d}"
 
     def _add(self, step: Step) -> list[Change]:
-        unit = step.unit if isinstance(step, Probe | Audit) else None
-        step.unless = self._unless or self._untold.get(unit or "", ())
-        step.unless += tuple(twin for twin, gone in self._never.items() if _speaks_of(step, gone))
+        step.unless = tuple(twin for twin, gone in self._never.items() if _speaks_of(step, gone))
         changes = self.annotator.add(step)
         self.steps.append(step)
         for change in changes:
-            if change.cause == "erased":
-                self._untold.pop(change.unit, None)
-            elif self._unless and change.unit not in self._changed:
-                self._untold[change.unit] = self._unless
             self._changed[change.unit] = self.turns
         return changes
 
