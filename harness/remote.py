@@ -506,15 +506,36 @@ class Remote:
         try:
             if worker.welcome != self._welcome:
                 raise WorkerError(f"{self._plan.name} says something else of itself than before")
-            for do, given in self._before.items():
-                worker.ask(do, _ANY.decode, **given)
-            own = folder.absolute() / "memory"
-            own.mkdir(exist_ok=True)
-            worker.ask("open", _ANY.decode, folder=str(own))
+            self._begin(worker, folder)
         except BaseException:
             worker.end()
             raise
         self._worker = worker
+
+    def reopen(self, folder: Path) -> None:
+        """Begin an empty memory again, in the worker that is there.
+
+        A new worker takes its place where it has died, or will not begin again; starting one may
+        take seconds.
+
+        Args:
+            folder: the one that was given to `open`.
+        """
+        worker = self._worker
+        if worker is not None:
+            with contextlib.suppress(WorkerError, MemoryFault):
+                worker.ask("close", _ANY.decode)
+                shutil.rmtree(folder.absolute() / "memory", ignore_errors=True)
+                self._begin(worker, folder)
+                return
+        self.open(folder)
+
+    def _begin(self, worker: _Worker, folder: Path) -> None:
+        for do, given in self._before.items():
+            worker.ask(do, _ANY.decode, **given)
+        own = folder.absolute() / "memory"
+        own.mkdir(exist_ok=True)
+        worker.ask("open", _ANY.decode, folder=str(own))
 
     def close(self) -> None:
         """Have the memory closed and end the worker; harmless when it has died."""

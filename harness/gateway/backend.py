@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from steeltrap.harness.models import Ask, Reply
+from steeltrap.harness.script import Script
 
-__all__ = ["Backend", "BackendError", "Call", "Embedder", "Embedding", "Local", "Vectors"]
+__all__ = [
+    "Backend",
+    "BackendError",
+    "Call",
+    "Embedder",
+    "Embedding",
+    "Local",
+    "Understands",
+    "Vectors",
+]
 
 Vectors = Sequence[Sequence[float]] | NDArray[np.floating[Any]]
 """One row a text."""
@@ -90,6 +100,14 @@ class Backend(Protocol):
 
     def begin(self) -> None:
         """A new life of a memory begins: counts of occurrences start anew."""
+
+
+@runtime_checkable
+class Understands(Protocol):
+    """A back end whose answers depend on the script that is run."""
+
+    def understand(self, script: Script) -> None:
+        """From now on this script is run; called between two lives of a memory."""
 
 
 class Embedding(Protocol):

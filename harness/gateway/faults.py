@@ -12,8 +12,9 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from steeltrap.harness.gateway.backend import Backend, BackendError, Call, Vectors
+from steeltrap.harness.gateway.backend import Backend, BackendError, Call, Understands, Vectors
 from steeltrap.harness.models import Reply, ToolCall
+from steeltrap.harness.script import Script
 
 __all__ = ["Fault", "FaultError", "Faulty"]
 
@@ -66,6 +67,11 @@ class Faulty:
     def begin(self) -> None:
         """A new life of a memory begins."""
         self._inner.begin()
+
+    def understand(self, script: Script) -> None:
+        """Tell whoever answers of another script, where that matters."""
+        if isinstance(self._inner, Understands):
+            self._inner.understand(script)
 
     def fault(self, key: str, nth: int) -> Fault | None:
         """What becomes of a call when it is asked for the nth time, from 0 on."""

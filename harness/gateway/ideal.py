@@ -7,6 +7,7 @@ from typing import Final
 from steeltrap.harness.gateway.backend import BackendError, Call, Embedder, Local
 from steeltrap.harness.gateway.mind import ScriptMind
 from steeltrap.harness.models import Answerer, Ask, NotUnderstood, Reply
+from steeltrap.harness.script import Script
 
 __all__ = ["Ideal"]
 
@@ -36,6 +37,10 @@ class Ideal(Local):
 
     def begin(self) -> None:
         """What is answered depends on the prompt alone."""
+
+    def understand(self, script: Script) -> None:
+        """Have another script in mind, with the same dials."""
+        self._mind = ScriptMind(script, self._mind.dials)
 
     async def chat(self, call: Call) -> Reply:
         """The answer.

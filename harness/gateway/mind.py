@@ -67,7 +67,7 @@ class ScriptMind:
     """
 
     def __init__(self, script: Script, dials: Dials | None = None) -> None:
-        self._dials = dials or Dials()
+        self.dials = dials or Dials()
         self._rank = _ranks(script.header)
         self._said: dict[str, list[Turn]] = {}
         self._begun: dict[str, str] = {}
@@ -218,12 +218,12 @@ class ScriptMind:
     # ------------------------------------------------------------ chance
 
     def _fails(self, dial: str, *what: str) -> bool:
-        share: float = getattr(self._dials, dial)
+        share: float = getattr(self.dials, dial)
         return share > 0 and self._draw(dial, *what) < share * 2**32
 
     def _draw(self, *what: str) -> int:
         """A number below 2**32, the same for the same seed and words."""
-        name = "\0".join((str(self._dials.seed), *what)).encode()
+        name = "\0".join((str(self.dials.seed), *what)).encode()
         return int.from_bytes(hashlib.sha256(name).digest()[:4])
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from steeltrap.harness import tokens
-from steeltrap.harness.gateway.backend import Backend, Embedding
+from steeltrap.harness.gateway.backend import Backend, Embedding, Understands
 from steeltrap.harness.gateway.meter import Meter
 from steeltrap.harness.models import Models
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from steeltrap.harness.gateway.app import App
+    from steeltrap.harness.script import Script
 
 __all__ = ["Gateway"]
 
@@ -74,6 +75,11 @@ class Gateway:
         if self._app is None:
             raise RuntimeError("the gateway is not running; use it in a `with` statement")
         self._app.begin()
+
+    def understand(self, script: Script) -> None:
+        """Another script is run from now on; nothing to a model that needs no script to answer."""
+        if isinstance(self.backend, Understands):
+            self.backend.understand(script)
 
     def __enter__(self) -> Self:
         import msgspec
