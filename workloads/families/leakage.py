@@ -57,15 +57,15 @@ def _telling(stage: Stage, name: Callable[[str], str]) -> Iterator[int]:
         yield 0
     favoured = stage.dice.pick(pair)
     theirs = _theirs(stage, favoured, stage.tenant, name(topic_of(favoured.unit)))
-    with stage.unless(twin.name):
-        stage.tell(theirs)
+    stage.never(twin.name, theirs.unit)
+    stage.tell(theirs)
     for _ in range(stage.dice.between(2, 3)):
         yield 0
-        with stage.unless(twin.name):
-            if stage.dice.chance(0.5):
-                stage.revise(theirs)
-            else:
-                stage.op("restate", theirs)
+        if stage.dice.chance(0.5):
+            stage.revise(theirs)
+        else:
+            stage.op("restate", theirs)
+    stage.tell(stage.slot())
     yield stage.dice.between(0, 1)
     stage.check(*pair)
     twin.trials[stage.rank(*pair)] = favoured.unit
@@ -77,6 +77,7 @@ def scope(stage: Stage) -> Iterator[int]:
     Whoever asks in the name of no tenant is served nothing that any tenant said. Another tenant
     may be served what was told without a scope, and never the first one's own value beside it.
     """
+    stage.new_tenant(OBSERVER)
     slot = stage.slot()
     stage.tell(slot)
     yield stage.dice.between(0, 2)
