@@ -49,6 +49,11 @@ _NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0, "repeats": 0}
 """Settings that are whole numbers, with the least that makes sense."""
 
 
+_NAMED: Final = (
+    "model=", "model.model=", "model.missed=", "model.wrong_host=", "model.overlooked=",
+    "model.invented=", "model.seed=", "faults.", "faults=",
+)  # fmt: skip
+"""What makes another row of a system that asks models; addresses and budgets do not."""
 HUNG_S: Final = 1800.0
 """An operation of a worker that gave no answer for so long is taken for hung."""
 _SYSTEMS: Final = importlib.resources.files("steeltrap.configs") / "system"
@@ -368,7 +373,7 @@ def _cell(point: list[str]) -> Settings:
     if "${window}" in _unresolved(config):
         ours.append("window=")
     if "answers" in config.system:
-        ours += ["model.", "model=", "faults.", "faults="]
+        ours += _NAMED
     overridden = (part for part in point if part.lstrip("+").startswith(tuple(ours)))
     return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
 

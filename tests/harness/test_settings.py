@@ -53,6 +53,8 @@ def test_a_system_is_named_with_what_was_set_differently() -> None:
 def test_a_system_that_asks_models_is_named_with_what_was_set_for_them() -> None:
     """Dials and faults make other rows of systems that ask models, and of no others."""
     asked = ("system=gem,flat", "model.missed=0.0,0.5", "faults=some")
+    real = ("system=gem", "model=record", "model.model=m", "model.recordings=r", "model.retries=9")
+    assert ["gem model=record model.model=m"] == [cell.system for cell in cells(real)]
     assert [
         "gem model.missed=0.0 faults=some", "gem model.missed=0.5 faults=some", "flat", "flat"
     ] == [cell.system for cell in cells(asked)]  # fmt: skip
