@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Difference", "Interval", "holm", "mean_interval", "paired_difference", "rate_interval"]
+__all__ = [
+    "Difference",
+    "Interval",
+    "advantage_interval",
+    "holm",
+    "mean_interval",
+    "paired_difference",
+    "rate_interval",
+    "sign_flip",
+]
 
 RESAMPLES: Final = 9999
 
@@ -94,6 +103,23 @@ def _bootstrap(
     return None if math.isnan(low) or math.isnan(high) else Interval(low, high)
 
 
+def advantage_interval(right: int, wrong: int, trials: int, *, level: float = 0.95) -> Interval:
+    """The interval of (right - wrong) / trials, where a trial may be neither.
+
+    Clopper and Pearson's exact interval of each share, at a level that leaves both together the
+    one asked for (Bonferroni).
+    """
+    from scipy import stats
+
+    half = (1 + level) / 2
+
+    def share(count: int) -> Any:
+        return stats.binomtest(count, trials).proportion_ci(half, method="exact")
+
+    hits, misses = share(right), share(wrong)
+    return Interval(float(hits.low - misses.high), float(hits.high - misses.low))
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for being several (Holm 1979), in the order given."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
@@ -121,12 +147,16 @@ def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -
     mean = math.fsum(differences) / len(differences)
     if len(seeds) < 2:
         return Difference(len(seeds), mean, None)
+    return Difference(len(seeds), mean, sign_flip(differences))
+
+
+def sign_flip(differences: Sequence[float]) -> float:
+    """Two-sided p that the mean is 0, by flipping signs: exact where every sign is a fair coin.
+
+    All 2^n ways up to 13 differences, a seeded sample of them beyond.
+    """
     if not any(differences):
-        return Difference(len(seeds), mean, 1.0)
-    return Difference(len(seeds), mean, _sign_flip(differences))
-
-
-def _sign_flip(differences: Sequence[float]) -> float:
+        return 1.0
     import numpy as np
     from scipy import stats
 

@@ -50,5 +50,6 @@ class Compared:
     name: str
     """The violation for which the two were compared; empty where there is none."""
     opportunities: int = 0
+    """How often it could have shown: at least as often as it did."""
     violations: list[Violation] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
