@@ -14,7 +14,17 @@ import msgspec
 from steeltrap.harness.models import Usage
 from steeltrap.harness.verdict import ConditionVerdict
 
-__all__ = ["Outcome", "Percentiles", "Record", "RecordError", "RunSpec", "Timing", "read_record"]
+__all__ = [
+    "Dose",
+    "DoseResponse",
+    "Outcome",
+    "Percentiles",
+    "Record",
+    "RecordError",
+    "RunSpec",
+    "Timing",
+    "read_record",
+]
 
 FORMAT: Final = "steeltrap-record"
 VERSION: Final = 1
@@ -113,6 +123,37 @@ class Effect(msgspec.Struct, kw_only=True):
     measure: str = ""
 
 
+class Dose(msgspec.Struct, kw_only=True):
+    """What became of units that were read so often."""
+
+    reads: int
+    n: int
+    """Units, one of each group."""
+    left: int | None = None
+    """Those that were still listed after the pressure, or served where nothing is listed; None
+    where that was not seen."""
+    recovered: int | None = None
+    """Those that an explicit recovery gave then; None without that capability."""
+    place: float
+    """Mean place within its group after the reads, from 1."""
+    salience: float | None = None
+    """Mean after the last read; None where it is not visible."""
+    rise: float | None = None
+    """By how much it rose from before the first read on, mean."""
+
+
+class DoseResponse(msgspec.Struct, kw_only=True):
+    """What answers how often a unit is read."""
+
+    groups: int
+    """Groups of units that are alike but for their doses."""
+    doses: list[Dose]
+    """By dose."""
+    trends: dict[str, list[float]]
+    """What answers (salience, standing, survival) -> of each group: pairs that moved with the dose
+    less those that moved against it, over all pairs (-1 to 1)."""
+
+
 class Outcome(msgspec.Struct, kw_only=True):
     """What a run found; the same for the same script, seed and versions."""
 
@@ -158,6 +199,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     evidence: list[Evidence] = []
     effects: list[Effect] = []
     """What twins showed, other than of reading (C6)."""
+    dose: DoseResponse | None = None
+    """None where the script gives no doses."""
     fingerprint: str = ""
     """sha256 of the history without its wall times."""
     twins: dict[str, str] = {}

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from steeltrap.harness import metrics, tokens
 from steeltrap.harness.checks import leakage, observing, traces
 from steeltrap.harness.checks.adaptation import Adaptation, Standing
+from steeltrap.harness.checks.dose import Doses
 from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge_past
 from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
@@ -101,7 +102,7 @@ class Scorer:
         self._c2 = TransitionSoundness(capabilities)
         self._resurrection = Resurrection(self._c2.sheet)
         self._c4, self._c5 = Provenance(capabilities), BoundedState(capabilities)
-        self.c6 = Adaptation()
+        self.c6, self._doses = Adaptation(), Doses()
         self._reads = Reads()
         self._steps = self._failed = self._ingested = 0
         self._lost: dict[str, str] = {}
@@ -183,7 +184,7 @@ class Scorer:
             if probe.ask == "current":
                 view.exposed = self._exposed(probe, view)
                 self._count(probe, view)
-        for check in (self._c1, self._resurrection, self._c2, self._c3, self._c5, self.c6, self._beyond):  # fmt: skip
+        for check in (self._c1, self._resurrection, self._c2, self._c3, self._c5, self.c6, self._doses, self._beyond):  # fmt: skip
             check.probe(view)
         if view.finding is not None and probe.ask == "current":
             self._remember(probe, view.finding)
@@ -204,6 +205,9 @@ class Scorer:
                 if claim.unit in erased and view.ghost is None and self._certain(claim):
                     view.ghost = claim
         view.claims_of = lambda unit: [c for claims in served for c in claims if c.unit == unit]
+        view.place_of = lambda unit: next(
+            (n for n, claims in enumerate(served, 1) if any(c.unit == unit for c in claims)), None
+        )
 
     def _certain(self, claim: Claim) -> bool:
         """Whether a claim of an erased unit shows what should be gone."""
@@ -302,7 +306,7 @@ class Scorer:
         if event.versions is None:
             self._reads.queries += 1
             self._reads.served_tokens += event.tokens
-        for check in (self._c4, self._c5, self._beyond):
+        for check in (self._c4, self._c5, self._doses, self._beyond):
             check.audit(view)
 
     # ------------------------------------------------------------ the end
@@ -323,6 +327,7 @@ class Scorer:
     def finish(self) -> Scored:
         """The verdicts; call once, after the last event and twin."""
         self._c4.finish()
+        self._doses.finish(self.c6.sheet, self.ledger.turns)
         violations = [violation for sheet in self._sheets for violation in sheet.violations]
         violations.sort(key=lambda violation: (violation.step, violation.name, violation.unit))
         return Scored(violations, self._outcome())
@@ -351,6 +356,7 @@ class Scorer:
             footprint_ratio=metrics.footprint_ratio(self._curve),
             growth_exponent=metrics.growth_exponent(self._curve),
             effects=self._effects,
+            dose=self._doses.response(),
         )
 
 

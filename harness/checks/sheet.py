@@ -55,6 +55,8 @@ class View:
     """The latest turn."""
     claims_of: Callable[[str], list[Claim]] = lambda _: []
     """What was served on any other unit."""
+    place_of: Callable[[str], int | None] = lambda _: None
+    """Place of the first item served on a unit, from 1; None where there is none."""
     finding: Finding | None = None
     exposed: list[str] = field(default_factory=list)
     """Values of the unit that no longer hold and were served unmarked."""
