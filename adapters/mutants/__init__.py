@@ -11,6 +11,7 @@ from steeltrap.adapters.mutants import (
     beyond,
     bound,
     dependency,
+    leaks,
     provenance,
     reading,
     state,
@@ -21,7 +22,7 @@ __all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS: dict[str, type[Mutant]] = {
     cls.name: cls
-    for module in (reading, state, dependency, provenance, bound, adaptation, beyond)
+    for module in (reading, state, dependency, provenance, bound, adaptation, beyond, leaks)
     for cls in vars(module).values()
     if isinstance(cls, type)
     and issubclass(cls, Mutant)
