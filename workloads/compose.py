@@ -132,6 +132,7 @@ def _finished(stage: Stage) -> Script:
     for step in stage.steps:
         if isinstance(step, Probe) and step.swap and step.swap.twin not in complete:
             step.swap = None
+        step.unless = tuple(name for name in step.unless if name in complete)
     return Script(stage.header, stage.steps)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from steeltrap.workloads.families import change, dependency, leakage, pressure, scope, trust
+from steeltrap.workloads.families import change, dependency, erased, leakage, pressure, scope, trust
 from steeltrap.workloads.stage import Stage
 
 __all__ = ["ALONE", "EVERY", "FAMILIES", "Family"]
@@ -41,6 +41,8 @@ ALONE: dict[str, Family] = {
     "leak-telling": leakage.telling,
     "leak-names": leakage.names,
     "leak-scope": leakage.scope,
+    "erase-unit": erased.erase_unit,
+    "erase-tenant": erased.erase_tenant,
 }
 """Those that make a script of their own, because they are judged by twins of the whole."""
 
