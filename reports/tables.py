@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steeltrap.harness.models import Usage
-from steeltrap.harness.record import Evidence, Record
+from steeltrap.harness.record import Effect, Evidence, Record
 from steeltrap.harness.stats import (
     Difference,
     Interval,
@@ -37,6 +37,7 @@ __all__ = [
     "lost",
     "models",
     "names",
+    "twins",
 ]
 
 
@@ -318,6 +319,55 @@ def _weighted(cells: Sequence[Evidence]) -> str:
     recall = sum(one.n * one.recall for one in cells) / total
     hit = sum(one.n * one.hit for one in cells) / total
     return f"{100 * recall:.1f} / {100 * hit:.1f}"
+
+
+def twins(records: Sequence[Record]) -> Grid | None:
+    """What twins showed but for reading (C6), by what differs in them; None without such twins."""
+    found: dict[tuple[str, str, str], list[Effect]] = {}
+    for system, own in _by_system(records).items():
+        for record in own:
+            for effect in record.outcome.effects:
+                found.setdefault((system, effect.about, effect.what), []).append(effect)
+    if not found:
+        return None
+    rows = [[*key, *_effect(effects)] for key, effects in found.items()]
+    measures = {what: effects[0].measure for (_, _, what), effects in found.items()}
+    notes = [
+        "differ: points at which a run differs from its twin, of those compared; value: the size, "
+        "with its 95% interval. null: the same between runs of one script.",
+        *(f"{what}: {measure}." for what, measure in measures.items() if measure),
+    ]
+    header = ["system", "twin", "what", "differ", "null", "value", "null"]
+    return Grid("What twins showed", header, rows, notes)
+
+
+def _effect(effects: Sequence[Effect]) -> list[str]:
+    """One effect over all twins and seeds."""
+    nulls = [effect.null for effect in effects if effect.null is not None]
+    sized = [effect for effect in effects if effect.value is not None and effect.n]
+    null_values = [e.null_value * e.n for e in sized if e.null_value is not None]
+    points = sum(effect.n for effect in sized)
+    value, null_value = "-", "-"
+    if points:
+        mean = sum((effect.value or 0.0) * effect.n for effect in sized) / points
+        value = "\n".join([f"{mean:.3g}", *_interval(sized)])
+    if points and len(null_values) == len(sized):
+        null_value = f"{sum(null_values) / points:.3g}"
+    return [
+        f"{sum(effect.differing for effect in effects)}/{sum(effect.n for effect in effects)}",
+        f"{sum(nulls)}" if len(nulls) == len(effects) else "-",
+        value,
+        null_value,
+    ]
+
+
+def _interval(effects: Sequence[Effect]) -> list[str]:
+    """The interval of a pooled size: over twins, or the widest of their own where all agree."""
+    over = rate_interval([(e.value or 0.0) * e.n for e in effects], [e.n for e in effects])
+    if over is None or over.low == over.high:
+        own = [(e.low, e.high) for e in effects if e.low is not None and e.high is not None]
+        over = Interval(min(o[0] for o in own), max(o[1] for o in own)) if own else None
+    return [] if over is None or over.low == over.high else [f"{over.low:.3g}–{over.high:.3g}"]
 
 
 def differences(records: Sequence[Record]) -> Grid | None:
