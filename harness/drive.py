@@ -26,6 +26,7 @@ from steeltrap.harness.history import (
 from steeltrap.harness.memory import (
     Erases,
     Forks,
+    Item,
     Lists,
     Maintains,
     Memory,
@@ -40,6 +41,7 @@ from steeltrap.harness.memory import (
     capabilities,
 )
 from steeltrap.harness.models import Usage
+from steeltrap.harness.remains import Search
 from steeltrap.harness.replies import Items, number
 from steeltrap.harness.script import (
     Audit,
@@ -95,6 +97,7 @@ def drive(
     *,
     limit: int,
     meter: Meter | None = None,
+    search: Search | None = None,
     on_event: OnEvent | None = None,
 ) -> None:
     """Run an opened memory through a script, recording into `history`.
@@ -105,6 +108,7 @@ def drive(
         history: written anew, or continued where it holds the beginning of this run.
         limit: items that a query may be served.
         meter: counts the memory's model calls, where it makes any.
+        search: looks in the memory's files for what must be gone.
         on_event: called with every step and its outcome, those already recorded included.
 
     Raises:
@@ -129,6 +133,8 @@ def drive(
         for i, step in islice(enumerate(script.steps), len(recorded), None):
             writer.invoke(i)
             event = driver.do(i, step)
+            if search:
+                event.remains = search.after(i, driver.shown)
             writer.outcome(event)
             if on_event:
                 on_event(step, event)
@@ -180,6 +186,11 @@ class Driver:
         self._settled = True
         self._fork: tuple[str, Memory] | None = None
         self._ms = self._settle_ms = 0.0
+
+    @property
+    def shown(self) -> list[Item]:
+        """Every item that was served or listed so far."""
+        return self._items.all
 
     def again(self, step: Step, recorded: Event) -> None:
         """Do a recorded step over, for its effect on the memory; the record stands as it is.
@@ -294,7 +305,7 @@ class Driver:
             return
         event.via = "listing"
         listed: list[int] = []
-        for tenant in self._tenants:
+        for tenant in [gauge.tenant] if gauge.tenant else self._tenants:
             numbers, _ = self._items.intern(
                 self._timed("list", self._memory.active, tenant), "active"
             )
@@ -312,6 +323,9 @@ class Driver:
         self._settle()
         memory = self._memory
         about = subject(audit.unit, audit.text)
+        if isinstance(memory, Salient):
+            stands = self._salience(audit.unit)
+            event.salience = [Salience(audit.unit, stands, stands)]
         if isinstance(memory, Recalls):
             event.versions, _ = self._items.intern(
                 self._timed("audit", memory.history, about), "history"
@@ -339,6 +353,8 @@ class Driver:
         self._timed(
             "erase", self._memory.erase, step.tenant, subject(step.unit) if step.unit else None
         )
+        if step.gone:
+            self._settle()
 
     # ------------------------------------------------------------ helpers
 

@@ -3,7 +3,8 @@
 An item is written in full where it is first seen (`new`) and by its number afterwards, so that
 a memory that serves its whole transcript each time does not make the history quadratic.
 Scoring reads a history and its script, never a live system. `ms` and `settle_ms`
-and the models' `ms` are wall times, and like the size on disk they are left out of everything that is compared (`fingerprint`).
+and the models' `ms` are wall times, and like the files on disk they are left out of everything
+that is compared (`fingerprint`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ __all__ = [
     "HistoryError",
     "HistoryHeader",
     "HistoryWriter",
+    "Left",
+    "Remains",
     "Salience",
     "fingerprint",
     "joined",
@@ -61,6 +64,27 @@ class Salience(msgspec.Struct, frozen=True, array_like=True):
     after: float | None
 
 
+class Left(msgspec.Struct, frozen=True, array_like=True):
+    """Something that was erased and was found in a file."""
+
+    file: str
+    """Its path below the memory's folder."""
+    what: str
+    """The text or value."""
+    how: str
+    """How it was written: `UTF-8`, `UTF-16`, `JSON`, or as a vector: `float32`, ..."""
+
+
+class Remains(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a memory's files hold of what was erased, byte by byte."""
+
+    files: int
+    """Files that were searched; without any, nothing could be seen."""
+    things: int
+    """Texts, values and vectors that were searched for."""
+    left: list[Left] = []
+
+
 class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What became of one step."""
 
@@ -91,13 +115,15 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     recovered: list[int] | None = None
     """audit: what recovery gave; None without that capability."""
     salience: list[Salience] = []
-    """in-script probe: the probed unit, then the control."""
+    """in-script probe: the probed unit, then the control; audit: the unit, as it stands."""
     error: str = ""
     """fail and info: the system's words."""
     usage: dict[str, Usage] = {}
     """What models were asked, by phase as in `Timing`; its `ms` are not compared."""
     size_bytes: int | None = None
     """full gauge: size on disk, where the system tells; not compared."""
+    remains: Remains | None = None
+    """erasure, and the last step: what was found in the files; not compared."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -197,7 +223,7 @@ def fingerprint(path: Path) -> str:
     """sha256 of a history without its wall times: equal for equal behaviour."""
     digest = hashlib.sha256(_ENCODER.encode(read_header(path)))
     for event in read_events(path):
-        event.ms, event.settle_ms, event.size_bytes = 0.0, 0.0, None
+        event.ms, event.settle_ms, event.size_bytes, event.remains = 0.0, 0.0, None, None
         event.usage = {p: msgspec.structs.replace(u, ms=0.0) for p, u in event.usage.items()}
         digest.update(_ENCODER.encode(event))
     return digest.hexdigest()

@@ -12,11 +12,12 @@ from steeltrap.harness.evidence import CUTOFFS, evidence_rows
 from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.gateway.prices import cost_usd
 from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
-from steeltrap.harness.memory import Memory, Told
+from steeltrap.harness.memory import Erases, Memory, Told
 from steeltrap.harness.metrics import timing
 from steeltrap.harness.models import Usage, UsesModels
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
+from steeltrap.harness.remains import Search, Vectors
 from steeltrap.harness.script import Script
 from steeltrap.harness.store import Cell
 from steeltrap.harness.twins import chosen, compare, twin_script
@@ -33,6 +34,7 @@ def run_cell(
     reader: Reader,
     *,
     gateway: Gateway | None = None,
+    vectors: Vectors | None = None,
     on_event: OnEvent | None = None,
 ) -> Record:
     """Drive a memory through a script and through its twins, score, and finish the cell.
@@ -43,6 +45,7 @@ def run_cell(
         script: with its truth.
         reader: turns what was served into answers.
         gateway: open; answers the memory's model calls, where it makes any.
+        vectors: makes the vectors that the memory gets from the gateway.
         on_event: called with every step of the main run and its outcome.
 
     Raises:
@@ -50,18 +53,23 @@ def run_cell(
         RunStopped: model calls cannot be answered any more; the cell can be continued.
     """
 
-    def live(script: Script, history: Path, folder: Path, on_event: OnEvent | None) -> None:
-        _drive(make_memory(), script, history, folder, cell.spec.limit, gateway, on_event)
+    def live(script: Script, history: Path, folder: Path, on_event: OnEvent | None = None) -> None:
+        memory = make_memory()
+        search = None
+        if history == cell.history and isinstance(memory, Erases):
+            embedder = getattr(memory, "embedder", None)
+            search = Search(folder, script, embedder.embed if embedder else vectors)
+        _drive(memory, script, history, folder, cell.spec.limit, gateway, search, on_event)
 
     live(script, cell.history, cell.folder / "memory", on_event)
     cell.twins.mkdir(exist_ok=True)
     twins = chosen(script, cell.spec.twins)
     for twin in twins:
         other = twin_script(script, twin)
-        live(other, _twin_history(cell, twin.name), cell.twins / "memory", None)
+        live(other, _twin_history(cell, twin.name), cell.twins / "memory")
     if any(twin.about != "reading" for twin in twins):
         for number in range(cell.spec.repeats):
-            live(script, _twin_history(cell, f"again-{number}"), cell.twins / "memory", None)
+            live(script, _twin_history(cell, f"again-{number}"), cell.twins / "memory")
     return score_cell(cell, script, reader)
 
 
@@ -127,6 +135,7 @@ def _drive(
     folder: Path,
     limit: int,
     gateway: Gateway | None,
+    search: Search | None,
     on_event: OnEvent | None,
 ) -> None:
     """Drive a new memory in an empty folder, which is removed when the run is whole."""
@@ -142,7 +151,9 @@ def _drive(
             memory.connect(gateway.models)
         memory.open(folder)
         meter = gateway.meter if gateway else None
-        drive(memory, script, history, limit=limit, meter=meter, on_event=on_event)
+        drive(
+            memory, script, history, limit=limit, meter=meter, search=search, on_event=on_event
+        )
     finally:
         memory.close()
     shutil.rmtree(folder, ignore_errors=True)

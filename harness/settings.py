@@ -163,6 +163,13 @@ class Settings:
         with made:
             yield made
 
+    @property
+    def vectors(self) -> Any:
+        """Makes the vectors that the gateway gives; None where it gives none, or its provider does."""
+        if not self.asks_models or self.config.model.get("embedding_model"):
+            return None
+        return self._embedder().embed
+
     def _embedder(self) -> Any:
         return _embedder(msgspec.json.encode(_plain(self.config.embedder)))
 

@@ -19,6 +19,7 @@ from steeltrap.harness.drive import drive
 from steeltrap.harness.history import read_events, read_header
 from steeltrap.harness.memory import Memory, Told
 from steeltrap.harness.readers import Oracle
+from steeltrap.harness.remains import Search
 from steeltrap.harness.script import Script
 from steeltrap.harness.twins import chosen, compare, twin_script
 from steeltrap.harness.verdict import CONDITION_OF
@@ -109,8 +110,12 @@ def examine(make: Callable[[], Memory], script: Script) -> tuple[set[str], int]:
 def _drive(memory: Memory, script: Script, history: Path) -> Path:
     if isinstance(memory, Told):
         memory.told(script)
-    memory.open(history.parent)
-    drive(memory, script, history, limit=LIMIT)
+    folder = history.with_suffix(".memory")
+    folder.mkdir(exist_ok=True)
+    memory.open(folder)
+    embedder = getattr(memory, "embedder", None)
+    search = Search(folder, script, embedder.embed if embedder else None)
+    drive(memory, script, history, limit=LIMIT, search=search)
     memory.close()
     return history
 

@@ -73,7 +73,10 @@ def _one(settings: Settings, place: str, aside: Console) -> tuple[Cell, Record]:
         return cell, record
     scorer = Scorer(script.header, able, reader)
     with settings.gateway(script) as gateway, Watch(title, script, scorer, aside) as watch:
-        record = run_cell(cell, settings.memory, script, reader, gateway=gateway, on_event=watch)
+        record = run_cell(
+            cell, settings.memory, script, reader, gateway=gateway, vectors=settings.vectors,
+            on_event=watch,
+        )  # fmt: skip
     return cell, record
 
 
