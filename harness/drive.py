@@ -301,7 +301,7 @@ class Driver:
 
     def _gauge(self, gauge: Gauge, event: Event) -> None:
         self._settle()
-        if not isinstance(self._memory, Lists):
+        if gauge.blind or not isinstance(self._memory, Lists):
             return
         event.via = "listing"
         listed: list[int] = []

@@ -25,6 +25,7 @@ __all__ = [
     "ABOUTS",
     "ASKS",
     "OPS",
+    "UNOBSERVED",
     "About",
     "Ask",
     "Audit",
@@ -47,6 +48,7 @@ __all__ = [
     "TwinSpec",
     "canonical",
     "field_of",
+    "measures",
     "tenant_of",
     "topic_of",
     "unit_id",
@@ -233,6 +235,10 @@ class TwinSpec(_Frozen, frozen=True):
     other script it asks of the other's namesake instead, or speaks of neither."""
 
 
+UNOBSERVED: Final = TwinSpec("unobserved", about="observing")
+"""A twin that any script can have, named in its header or not."""
+
+
 # ---------------------------------------------------------------- steps
 
 
@@ -297,6 +303,8 @@ class Gauge(_Step, tag="gauge", tag_field="step", kw_only=True):
 
     id: str
     full: bool = False
+    blind: bool = False
+    """Nothing is looked at: the memory is only given the time to finish its background work."""
 
 
 class Audit(_Step, tag="audit", tag_field="step", kw_only=True):
@@ -330,6 +338,13 @@ class Erasure(_Step, tag="erasure", tag_field="step", kw_only=True):
 
 
 Step = Turn | Probe | Gauge | Audit | Pause | Erasure
+
+
+def measures(step: Step) -> bool:
+    """Whether a step only measures: a user would not have done it."""
+    if isinstance(step, Probe):
+        return step.observe == "fork"
+    return isinstance(step, Gauge | Audit)
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

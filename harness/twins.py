@@ -7,7 +7,7 @@ is what differs beyond what those differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,18 +16,40 @@ from steeltrap.harness.checks import Standing, standings
 from steeltrap.harness.checks.sighting import Comparison, Sighting
 from steeltrap.harness.history import Event, read_events
 from steeltrap.harness.memory import Item
-from steeltrap.harness.script import Audit, Gauge, Probe, Script, Step, TwinSpec
+from steeltrap.harness.script import (
+    UNOBSERVED,
+    Audit,
+    Gauge,
+    Probe,
+    Script,
+    Step,
+    Turn,
+    TwinSpec,
+    measures,
+)
 
-__all__ = ["chosen", "compare", "sightings", "twin_script"]
+__all__ = ["chosen", "compare", "known", "sightings", "twin_script"]
 
 Events = Path | Iterable[Event]
 
 
-def chosen(script: Script, pairs: int) -> list[TwinSpec]:
-    """The twins that are run: so many of each kind."""
+def known(script: Script) -> list[TwinSpec]:
+    """The twins that the header names, and the unobserved one, which any script can have."""
+    named = script.header.twins
+    return [*named, *([] if UNOBSERVED in named else [UNOBSERVED])]
+
+
+def chosen(script: Script, pairs: int, *, observing: bool = False) -> list[TwinSpec]:
+    """The twins that are run: so many of each kind.
+
+    Args:
+        script: names its twins in the header.
+        pairs: at most so many of a kind.
+        observing: also the unobserved one, where the header does not name it.
+    """
     counts: dict[str, int] = {}
     found = []
-    for spec in script.header.twins:
+    for spec in known(script) if observing else script.header.twins:
         counts[spec.about] = counts.get(spec.about, 0) + 1
         if counts[spec.about] <= pairs:
             found.append(spec)
@@ -41,9 +63,8 @@ def twin_script(script: Script, spec: TwinSpec) -> Script:
     compared depends.
     """
     steps: list[Step] = []
-    for step in script.steps:
-        left_out = spec.name in step.unless or (spec.about == "observing" and _measures(step))
-        if not left_out:
+    for step in _unobserved(script.steps) if spec.about == "observing" else script.steps:
+        if spec.name not in step.unless:
             steps.append(_swapped(step, spec))
         if step.id == spec.until:
             break
@@ -53,11 +74,22 @@ def twin_script(script: Script, spec: TwinSpec) -> Script:
     return Script(header, steps)
 
 
-def _measures(step: Step) -> bool:
-    """Whether a step only measures: a user would not have done it."""
-    if isinstance(step, Probe):
-        return step.observe == "fork"
-    return isinstance(step, Gauge | Audit)
+def _unobserved(steps: Sequence[Step]) -> Iterator[Step]:
+    """Nothing is measured before the last turn.
+
+    Where something was, the memory is still waited for: when its background work is done may
+    matter, and is no matter of measuring. What measures after the last turn stays, and shows the
+    state that was come to.
+    """
+    last = max((i for i, step in enumerate(steps) if isinstance(step, Turn)), default=-1)
+    waited = False
+    for i, step in enumerate(steps):
+        if i > last or not measures(step):
+            waited = False
+            yield step
+        elif not waited:
+            waited = True
+            yield Gauge(id=f"{step.id}-unseen", at=step.at, blind=True)
 
 
 def _swapped(step: Step, spec: TwinSpec) -> Step:
@@ -112,5 +144,7 @@ def sightings(script: Script, events: Events) -> dict[str, Sighting]:
         served = [items[number] for number in event.served]
         given = [items[number] for number in event.versions or ()]
         recovered = [items[number] for number in event.recovered or ()]
-        found[step.id] = Sighting(step, event.i, served, event.scores, given, recovered, event.salience)  # fmt: skip
+        found[step.id] = Sighting(
+            step, event.i, served, event.scores, given, recovered, event.salience, event.via
+        )
     return found

@@ -36,7 +36,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "C4": ("lost-history", "lost-source", "wrong-order", "invented-source"),
     "C5": ("over-bound", "unrecoverable", "inverted-retention"),
     "C6": ("inert-retrieval", "wrong-direction", "unread-favoured"),
-    BEYOND: ("leak", "trace", "obeyed-injection"),
+    BEYOND: ("leak", "trace", "obeyed-injection", "observer-effect"),
 }
 CONDITION_OF: Final = {name: condition for condition, names in NAMES.items() for name in names}
 

@@ -228,6 +228,13 @@ class Doses:
             elif len(group.ranks) >= 3 and probe.lag is None:
                 group.served.setdefault(probe.unit or "", bool(view.about))
 
+    def listing(self, view: View) -> None:
+        """What is active; the last listing before the last question counts."""
+        assert view.listing is not None
+        for group in self._groups.values():
+            if len(group.ranks) == 2:
+                group.listed = {unit: bool(view.listing.held.get(unit)) for unit in group.units}
+
     def audit(self, view: View) -> None:
         """What can be had back; the last look before the last question counts."""
         audit = view.step
@@ -246,12 +253,11 @@ class Doses:
             for unit, place in places.items()
         })  # fmt: skip
         group.i, group.family = view.i, probe.family
-        fresh = view.listing is not None and view.listing.turns == view.ledger.turns
-        if len(group.ranks) == 3 and view.listing is not None and fresh:
-            group.listed = {unit: bool(view.listing.held.get(unit)) for unit in probe.units}
 
     def _read(self, group: Group, probe: Probe, view: View) -> None:
         group.reads[probe.unit or ""] += 1
+        if not view.about:
+            return
         gains = []
         for seen in view.event.salience:
             before, after = seen.before or 0.0, seen.after or 0.0

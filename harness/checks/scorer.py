@@ -280,11 +280,19 @@ class Scorer:
             self._listing = view.listing = self._list(gauge, event)
             self._c2.listing(view)
             self._beyond.listing(view)
+            self._doses.listing(view)
 
     def _list(self, gauge: Gauge, event: Event) -> Listing:
+        """What is listed now, beside what was listed last of tenants that are not listed now."""
+        listed = (gauge.tenant,) if gauge.tenant else tuple(self.ledger.tenants)
         held: dict[str, list[Claim]] = {}
+        turns: dict[str, int] = {}
+        if self._listing is not None:
+            rest = self._listing.held.items()
+            held = {unit: claims for unit, claims in rest if tenant_of(unit) not in listed}
+            turns = self._listing.turns
         place = 0
-        for tenant, count in zip(self.ledger.tenants, event.by_tenant, strict=False):
+        for tenant, count in zip(listed, event.by_tenant, strict=False):
             for claims in self._served(event.served[place : place + count], tenant):
                 for claim in claims:
                     if claim.open_at(gauge.at):

@@ -29,6 +29,9 @@ class Sighting:
     recovered: list[Item]
     """audit: what recovery gave."""
     salience: list[Salience]
+    """in-script probe: around the reading; audit: as it stands."""
+    via: str = ""
+    """How it was observed: `history.Event.via`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from steeltrap.workloads.families import change, dependency, erased, leakage, pressure, scope, trust
+from steeltrap.workloads.families import (
+    change,
+    dependency,
+    dose,
+    erased,
+    leakage,
+    pressure,
+    scope,
+    trust,
+)
 from steeltrap.workloads.stage import Stage
 
 __all__ = ["ALONE", "EVERY", "FAMILIES", "Family"]
@@ -37,6 +46,7 @@ FAMILIES: dict[str, Family] = {
 """Those that are mixed in an adversarial script."""
 
 ALONE: dict[str, Family] = {
+    "dose": dose.dose,
     "leak-asking": leakage.asking,
     "leak-telling": leakage.telling,
     "leak-names": leakage.names,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from steeltrap.harness.script import TwinSpec
+from steeltrap.harness.script import UNOBSERVED
 from steeltrap.workloads.stage import Slot, Stage
 
 __all__ = ["DOSES", "dose"]
@@ -17,7 +17,6 @@ DOSES: Final = (0, 1, 2, 5, 20)
 """How often the units of a group are read."""
 AT_ONCE: Final = len(DOSES) - 1
 """Reads between two turns; the last so many are one of each unit that is read at all."""
-UNOBSERVED: Final = TwinSpec("unobserved", about="observing")
 
 
 def dose(stage: Stage) -> Iterator[int]:
