@@ -256,13 +256,16 @@ class Driver:
     # ------------------------------------------------------------ the kinds of step
 
     def _ingest(self, turn: Turn) -> None:
-        self._tenants.setdefault(turn.tenant)
         self._changed()
-        self._timed(
-            "ingest",
-            self._memory.ingest,
-            Utterance(turn.id, turn.at, turn.tenant, turn.session, turn.role, turn.text),
-        )
+        said = Utterance(turn.id, turn.at, turn.tenant, turn.session, turn.role, turn.text)
+        known = turn.tenant in self._tenants
+        self._tenants.setdefault(turn.tenant)
+        try:
+            self._timed("ingest", self._memory.ingest, said)
+        except MemoryFault:
+            if not known:  # who was refused has nothing that could be listed
+                del self._tenants[turn.tenant]
+            raise
 
     def _ask(self, probe: Probe, event: Event) -> None:
         self._settle()

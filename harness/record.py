@@ -167,6 +167,10 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Verdicts of current-value probes: correct, stale, ambiguous, wrong, missing, inherited."""
     verdicts: dict[str, ConditionVerdict]
     """By condition, C1 to C6 and `beyond`."""
+    by_family: dict[str, dict[str, list[int]]] = {}
+    """By family and condition: [violations, opportunities]; under `missing`: [set current values
+    that were not answered, those asked for]. Where a script says which conditions, or names, a
+    family is there to test, those alone."""
     recall: float | None
     """Share of set current values answered right; None without such a probe."""
     evidence_recall: float | None

@@ -236,7 +236,7 @@ class TwinSpec(_Frozen, frozen=True):
 
 
 UNOBSERVED: Final = TwinSpec("unobserved", about="observing")
-"""A twin that any script can have, named in its header or not."""
+"""A twin that any script can have: `twins.with_unobserved`."""
 
 
 # ---------------------------------------------------------------- steps
@@ -299,7 +299,10 @@ class Probe(_Step, tag="probe", tag_field="step", kw_only=True):
 
 
 class Gauge(_Step, tag="gauge", tag_field="step", kw_only=True):
-    """The active content is listed: counted, and when `full` recorded item by item."""
+    """The active content is listed: counted, and when `full` recorded item by item.
+
+    With a tenant it is that tenant's alone, and so is the footprint that it is held against.
+    """
 
     id: str
     full: bool = False

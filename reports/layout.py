@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["markdown", "show"]
 
+FAMILIES_SHOWN = ("reported",)
+"""Scripts whose families are what is asked about, so that they belong on the console."""
+
 
 def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = ()) -> None:
     """Print facts, conditions, costs and evidence of each comparable group.
@@ -54,6 +57,8 @@ def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
     grids += tables.evidence(group)
     if found := figures.curves(group):
         grids.append(figures.table(found))
+    if full or group[0].spec.script in FAMILIES_SHOWN:
+        grids += tables.families(group, abreast=None if full else 4)
     if full:
         grids += [tables.names(group), tables.differences(group), tables.lost(group)]
     return [grid for grid in grids if grid]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from steeltrap.harness.models import Usage
 from steeltrap.harness.record import Effect, Evidence, Record
@@ -21,7 +21,7 @@ from steeltrap.harness.stats import (
     paired_difference,
     rate_interval,
 )
-from steeltrap.harness.verdict import BEYOND, CONDITIONS, NAMES, Tally, merge
+from steeltrap.harness.verdict import BEYOND, CONDITION_OF, CONDITIONS, NAMES, Tally, merge
 from steeltrap.reports.facts import distinct
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "costs",
     "differences",
     "evidence",
+    "families",
     "frame",
     "lost",
     "models",
@@ -286,6 +287,79 @@ def _tally(records: Sequence[Record], condition: str, name: str) -> str:
     if opportunities:
         return f"{sum(tally.violations for tally in tallies)}/{opportunities}"
     return "not obs." if any(tally.blocked for tally in tallies) else "-"
+
+
+def families(records: Sequence[Record], *, abreast: int | None = None) -> list[Grid]:
+    """Families by systems: what came of the conditions that a family tests.
+
+    Args:
+        records: of one script.
+        abreast: so many systems a table; by default all. A script of one family has no table.
+    """
+    systems = list(_by_system(records).items())
+    found = {system: _pooled(own) for system, own in systems}
+    order = distinct(family for r in records for family in r.outcome.by_family)
+    tested = {family: _tested(family, found.values()) for family in order}
+    rows = {family: keys for family, keys in tested.items() if keys}
+    if len(rows) < 2:
+        return []
+    grids = []
+    for start in range(0, len(systems), abreast or len(systems)):
+        some = [name for name, _ in systems[start : start + (abreast or len(systems))]]
+        cells = [
+            [f"{family or 'twins'}\n{_labels(keys)}", *(_came_of(found[s].get(family, {}), keys) for s in some)]
+            for family, keys in rows.items()
+        ]  # fmt: skip
+        notes = [] if start + len(some) < len(systems) else _FAMILY_NOTES
+        grids.append(Grid("By family", ["family", *some], cells, notes))
+    return grids
+
+
+_FAMILY_NOTES: Final = [
+    "Violations/opportunities over the conditions below the family's name, and which of them "
+    "were violated.",
+    "unknown: one of them was never put to the test; missing: values that are set and were not "
+    "answered.",
+]
+
+
+def _pooled(records: Sequence[Record]) -> dict[str, dict[str, list[int]]]:
+    """`Outcome.by_family` of several records together."""
+    pooled: dict[str, dict[str, list[int]]] = {}
+    for record in records:
+        for family, counts in record.outcome.by_family.items():
+            rows = pooled.setdefault(family, {})
+            for key, (part, whole) in counts.items():
+                before = rows.get(key, [0, 0])
+                rows[key] = [before[0] + part, before[1] + whole]
+    return pooled
+
+
+def _tested(family: str, found: Iterable[dict[str, dict[str, list[int]]]]) -> list[str]:
+    """The conditions and names of a family that any system was put to the test in."""
+    counts = [(key, row[1]) for system in found for key, row in system.get(family, {}).items()]
+    return distinct(key for key, whole in counts if whole and key != "missing")
+
+
+def _labels(keys: Sequence[str]) -> str:
+    """Conditions in order; names by their conditions, but those beyond the six as they are."""
+    named = (key if key in CONDITIONS else CONDITION_OF.get(key, key) for key in keys)
+    beyond = zip(keys, named, strict=True)
+    return " ".join(distinct(key if name == BEYOND else name for key, name in beyond))
+
+
+def _came_of(counts: dict[str, list[int]], keys: Sequence[str]) -> str:
+    """One cell: held, unknown, or which conditions were violated, with the counts."""
+    rows = {key: counts.get(key, [0, 0]) for key in keys}
+    # A name stands beside its condition only where the condition is not counted as a whole.
+    rows = {key: row for key, row in rows.items() if CONDITION_OF.get(key) not in rows}
+    violated = [key for key, row in rows.items() if row[0]]
+    word = "held" if all(row[1] for row in rows.values()) else "unknown"
+    part, whole = (sum(row[place] for row in rows.values()) for place in (0, 1))
+    lines = [_labels(violated) or word, f"{part}/{whole}"]
+    if silent := counts.get("missing", [0])[0]:
+        lines.append(f"{silent} missing")
+    return "\n".join(lines)
 
 
 def evidence(records: Sequence[Record]) -> list[Grid]:

@@ -10,6 +10,7 @@ from steeltrap.harness.script import (
     Change,
     Erasure,
     Expect,
+    Gauge,
     Header,
     Probe,
     Script,
@@ -52,7 +53,9 @@ class Annotator:
                 unit = world.units.get(step.unit)
                 step.live = unit is not None and unit.live
         step.changes = changes
-        step.footprint = (world.live_units, world.live_tokens)
+        whole = world.live_units, world.live_tokens
+        alone = isinstance(step, Gauge) and step.tenant
+        step.footprint = world.footprint(step.tenant) if alone else whole
         return changes
 
     def _gone(self, erasure: Erasure) -> tuple[str, ...]:

@@ -168,6 +168,11 @@ class World:
             return unit.review_hop, unit.review_via
         return (unit.now.hop, unit.now.via) if unit.live else (0, None)
 
+    def footprint(self, tenant: str) -> tuple[int, int]:
+        """Live units of one tenant, and tokens of their canonical sentences."""
+        live = [u for name in self.by_tenant.get(tenant, ()) if (u := self.units[name]).live]
+        return len(live), sum(unit.tokens for unit in live)
+
     def _true_entries(self, name: str) -> list[Entry]:
         unit = self.units.get(name)
         return [e for e in unit.entries if not e.never_true] if unit else []

@@ -22,6 +22,8 @@ class Account:
     """The books of one unit."""
 
     unit: str
+    family: str = ""
+    """The family of the turn that first spoke of it."""
     importance: str = "normal"
     value: str | None = None
     """Holds now (or, under review, held last)."""
@@ -101,6 +103,7 @@ class Ledger:
         self.accounts: dict[str, Account] = {}
         self.turns = 0
         self.tenants: dict[str, None] = {}
+        """Those of whom something may be stored, in the order in which they are listed."""
         self.doubts: list[Doubt] = []
         self.erased: dict[str, None] = {}
         self.edges: dict[str, list[str]] = {}
@@ -121,9 +124,10 @@ class Ledger:
     def hear(self, turn: Turn, *, done: bool) -> None:
         """Enter a turn: rumours, injections, rules; and the doubt that a failed one leaves."""
         self.turns += 1
-        self.tenants.setdefault(turn.tenant)
         for op in turn.ops:
             self._enter(op)
+            if op.unit and op.op != "associate":
+                self.account(op.unit).family = self.account(op.unit).family or turn.family
             if not done:
                 self._doubt(op)
         if not done and turn.changes:

@@ -193,8 +193,9 @@ class Beyond:
         assert view.listing is not None
         for account in view.ledger.accounts.values():
             held = view.listing.held.get(account.unit, [])
-            if account.unsure:
+            if account.unsure or not view.listing.shows(account.unit):
                 continue
+            self.sheet.family = account.family
             if account.erased:
                 self._absent(view, "trace", account.unit, bool(held))
             elif account.injected:

@@ -74,6 +74,8 @@ class Reads:
     exposed: int = 0
     queries: int = 0
     served_tokens: int = 0
+    missing: dict[str, list[int]] = field(default_factory=dict)
+    """By family: [set values that were not answered, those asked for]."""
     stale_by_lag: dict[str, list[int]] = field(default_factory=dict)
 
 
@@ -109,6 +111,7 @@ class Scorer:
         self._usage: dict[str, Usage] = {}
         self._effects: list[Effect] = []
         self._curve: list[tuple[int, int, int, int, float]] = []
+        self._family = ""
         self._sheets = [c.sheet for c in (self._c1, self._c2, self._c3, self._c4, self._c5, self.c6, self._beyond)]  # fmt: skip
 
     @property
@@ -122,6 +125,8 @@ class Scorer:
         """Take in what became of one step."""
         self._steps += 1
         self._failed += event.type != "ok"
+        spoken = self.ledger.accounts.get(getattr(step, "unit", None) or "")
+        self._of((spoken.family if spoken else "") or step.family)
         for phase, usage in event.usage.items():
             self._usage[phase] = self._usage.get(phase, Usage()) + replace(usage, ms=0.0)
         self._items += event.new
@@ -131,6 +136,8 @@ class Scorer:
         if isinstance(step, Erasure) and self._erases and not done:
             self._beyond.sheet.block("trace", "an erasure failed")
         if isinstance(step, Turn):
+            if event.type != "fail":
+                self.ledger.tenants.setdefault(step.tenant)
             if not done:
                 self._lost[step.id] = f"{event.type}: {event.error}"
             self._hear(step, done=done)
@@ -153,6 +160,12 @@ class Scorer:
                 self._audit(step, event, view)
             case _:
                 pass
+
+    def _of(self, family: str) -> None:
+        """What is found from here on belongs to a family."""
+        self._family = family
+        for sheet in self._sheets:
+            sheet.family = family
 
     def _hear(self, turn: Turn, *, done: bool) -> None:
         self._turn = turn.id
@@ -260,6 +273,9 @@ class Scorer:
             row[1] += 1
         if probe.expect.state != "set" or finding.verdict == "unknown":
             return
+        row = reads.missing.setdefault(self._family, [0, 0])
+        row[0] += finding.verdict == "missing"
+        row[1] += 1
         reads.due += 1
         reads.right += finding.verdict == "correct"
         for place, claim in view.about:
@@ -273,9 +289,10 @@ class Scorer:
         self._c5.gauge(view)
         if event.via != "listing":
             return
-        true_tokens = gauge.footprint[1]
-        beta = self.ledger.header.beta(true_tokens)
-        self._curve.append((self.ledger.turns, event.items, event.tokens, true_tokens, beta))
+        if not gauge.tenant:  # the curve is of the whole
+            true_tokens = gauge.footprint[1]
+            beta = self.ledger.header.beta(true_tokens)
+            self._curve.append((self.ledger.turns, event.items, event.tokens, true_tokens, beta))
         if gauge.full:
             self._listing = view.listing = self._list(gauge, event)
             self._c2.listing(view)
@@ -304,7 +321,7 @@ class Scorer:
             if self.ledger.account(unit).importance == "trivial"
             and self.ledger.account(unit).state == "set"
         }
-        return Listing(self.ledger.turns, held, trivial)
+        return Listing(turns | dict.fromkeys(listed, self.ledger.turns), listed, held, trivial)
 
     def _audit(self, audit: Audit, event: Event, view: View) -> None:
         numbers = event.served if event.versions is None else event.versions
@@ -323,14 +340,18 @@ class Scorer:
         """Take in one pair of twins: how its units stood in this run, and in the other."""
         until = next(i for i, step in enumerate(script.steps) if step.id == spec.until)
         turns = sum(isinstance(step, Turn) for step in script.steps[:until])
+        self._of(script.steps[until].family)
         self.c6.twin(spec, a_read, b_read, turns, until)
 
     def compare(self, comparison: Comparison) -> None:
         """Take in what differs from a twin that differs in something else than reads."""
         compared = _COMPARE[comparison.spec.about](comparison)
+        last = (s.family for s in comparison.script.steps if s.id == comparison.spec.until)
+        self._of(next(last, ""))
         self._effects += compared.effects
-        if compared.name:
-            self._beyond.sheet.test((compared.name,), self.ledger.turns, *compared.violations)
+        for number in range(compared.opportunities):
+            found = compared.violations[number : number + 1]
+            self._beyond.sheet.test((compared.name,), self.ledger.turns, *found)
 
     def finish(self) -> Scored:
         """The verdicts; call once, after the last event and twin."""
@@ -350,6 +371,7 @@ class Scorer:
             usage=dict(sorted(self._usage.items())),
             answers=dict(sorted(reads.verdicts.items())),
             verdicts={sheet.condition: sheet.verdict() for sheet in self._sheets},
+            by_family=self._by_family(),
             recall=_share(reads.right, reads.due),
             evidence_recall=_share(reads.evident, reads.due),
             recall_at={str(k): reads.evident_at[k] / reads.due for k in CUT_OFFS if reads.due},
@@ -366,6 +388,22 @@ class Scorer:
             effects=self._effects,
             dose=self._doses.response(),
         )
+
+    def _by_family(self) -> dict[str, dict[str, list[int]]]:
+        """See `Outcome.by_family`."""
+        due: dict[str, list[str]] = self.ledger.header.settings.get("conditions", {})
+        found: dict[str, dict[str, list[int]]] = {family: {} for family in due}
+        for sheet in self._sheets:
+            for family, rows in sheet.by_family.items():
+                found.setdefault(family, {}).update(rows)
+        every = [sheet.condition for sheet in self._sheets]
+        tested = {
+            family: {key: rows.get(key, [0, 0]) for key in due.get(family, every) if family in due or key in rows}
+            for family, rows in found.items()
+        }  # fmt: skip
+        for family, row in self._reads.missing.items():
+            tested.setdefault(family, {})["missing"] = row
+        return tested
 
 
 def _share(part: int, whole: int) -> float | None:

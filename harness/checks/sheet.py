@@ -11,7 +11,7 @@ from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Catalogue, Claim
-from steeltrap.harness.script import Step
+from steeltrap.harness.script import Step, tenant_of
 from steeltrap.harness.verdict import NAMES, ConditionVerdict, Tally, Violation, judge
 
 __all__ = ["Listing", "Sheet", "View"]
@@ -30,12 +30,19 @@ CENTRAL: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(slots=True)
 class Listing:
-    """What the last full gauge listed: open claims by unit."""
+    """What the last full gauge of each tenant listed: open claims by unit."""
 
-    turns: int
+    turns: dict[str, int]
+    """tenant -> turns taken in when it was last listed."""
+    latest: tuple[str, ...]
+    """The tenants that the latest gauge listed."""
     held: dict[str, list[Claim]]
     trivial: dict[str, str]
     """tenant -> one trivial unit of it that is listed, without the tenant's name."""
+
+    def shows(self, unit: str) -> bool:
+        """Whether the latest gauge would have listed this unit."""
+        return tenant_of(unit) in self.latest
 
 
 @dataclass(slots=True)
@@ -100,6 +107,10 @@ class Sheet:
         self._points = 0
         self._violated = 0
         self._first_turn: int | None = None
+        self.family = ""
+        """The family of the step, or of the unit, that is being looked at."""
+        self.by_family: dict[str, dict[str, list[int]]] = {}
+        """By family, then by the condition and by each name: [violations, opportunities]."""
 
     def test(self, names: Iterable[str], turns: int, *found: Violation) -> None:
         """One point at which the condition was put to the test.
@@ -109,6 +120,8 @@ class Sheet:
             turns: turns taken in so far.
             found: what did show.
         """
+        names = tuple(names)
+        self._count(names, found)
         self._points += 1
         for name in names:
             self._names[name].opportunities += 1
@@ -119,6 +132,15 @@ class Sheet:
         for violation in found:
             self._names[violation.name].violations += 1
             self.violations.append(violation)
+
+    def _count(self, names: Iterable[str], found: Iterable[Violation]) -> None:
+        """Enter the same under the family."""
+        rows = self.by_family.setdefault(self.family, {})
+        shown = [violation.name for violation in found]
+        for key in (self.condition, *names):
+            row = rows.setdefault(key, [0, 0])
+            row[0] += bool(shown) if key == self.condition else key in shown
+            row[1] += 1
 
     def block(self, name: str, why: str) -> None:
         """Say that a violation could not be observed."""

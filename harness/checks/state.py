@@ -34,8 +34,9 @@ class TransitionSoundness:
         """Look for values in the listed state that must not be held for true."""
         assert view.listing is not None
         for account in view.ledger.accounts.values():
-            if account.erased or account.unsure:
+            if account.erased or account.unsure or not view.listing.shows(account.unit):
                 continue
+            self.sheet.family = account.family
             held = [c.value for c in view.listing.held.get(account.unit, ()) if c.value]
             if account.outdated and account.shown and (not account.hop or account.right):
                 roles = ("superseded", "retracted")
@@ -242,7 +243,7 @@ class BoundedState:
         account = view.ledger.account(probe.unit)
         if account.importance != "vital" or probe.expect.state != "set":
             return
-        if self._lists and not _fresh(view):
+        if self._lists and not _fresh(view, tenant_of(probe.unit)):
             return
         found = []
         if finding.verdict == "missing" and not self._listed(view, probe.unit):
@@ -281,6 +282,6 @@ class BoundedState:
         return any(c.unit == account.unit and c.value == account.value for c in claims)
 
 
-def _fresh(view: View) -> bool:
-    """Whether the latest listing shows the present state."""
-    return view.listing is not None and view.listing.turns == view.ledger.turns
+def _fresh(view: View, tenant: str) -> bool:
+    """Whether the latest listing of a tenant shows the present state."""
+    return view.listing is not None and view.listing.turns.get(tenant) == view.ledger.turns

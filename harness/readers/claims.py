@@ -70,7 +70,8 @@ class Catalogue:
     """
 
     def __init__(self, header: Header) -> None:
-        self._said: dict[str, tuple[Claim, ...]] = {}
+        self._said: dict[str, dict[str, tuple[Claim, ...]]] = {}
+        """Sentence -> tenant that said it -> what it meant."""
         self._stated: dict[str, dict[str, Claim]] = {}
         self._turns: dict[str, tuple[str, tuple[Claim, ...], str]] = {}
         self._units_of_turn: dict[str, dict[str, None]] = {}
@@ -89,7 +90,9 @@ class Catalogue:
         spoken = [op for op in turn.ops if op.unit and op.op not in ("noise", "associate")]
         claims = tuple(self._meant(op, before) for op in spoken)
         text = _folded(turn.text)
-        self._said[text] = claims
+        heard = self._said.setdefault(text, {})
+        heard.pop(turn.tenant, None)
+        heard[turn.tenant] = claims
         for op, claim in zip(spoken, claims, strict=True):
             self._hear_plainly(op, claim, turn.at)
         self._turns[turn.id] = text, claims, turn.at
@@ -150,7 +153,7 @@ class Catalogue:
             item: as it was served or listed.
             tenant: who asked; decides between units of the same name.
         """
-        found = self._repeated(item)
+        found = self._repeated(item, tenant)
         if found is None:
             found = self._plainly(item.text, tenant)
         if found is None:
@@ -182,7 +185,7 @@ class Catalogue:
         times += [self._turns[turn][2] for turn in item.sources or () if turn in self._turns]
         return [stamp for at in times if at for stamp in (f"date:{at[:10]}", f"time:{at[11:16]}")]
 
-    def _repeated(self, item: Item) -> tuple[Claim, ...] | None:
+    def _repeated(self, item: Item, tenant: str) -> tuple[Claim, ...] | None:
         """The claims of the script's own sentences, if the text is made of nothing else."""
         text, folded = item.text, _folded(item.text)
         if item.sources and len(item.sources) == 1:
@@ -190,20 +193,25 @@ class Catalogue:
             said, claims, _ = self._turns.get(item.sources[0], ("", (), ""))
             if said == folded:
                 return claims
-        whole = self._said.get(folded)
+        whole = self._whole(folded, tenant)
         if whole is not None:
             return whole
         if "\n" not in text and ": " not in text and "] " not in text:
             return None
-        return self._transcript([line for line in text.split("\n") if line.strip()])
+        return self._transcript([line for line in text.split("\n") if line.strip()], tenant)
 
-    def _transcript(self, lines: list[str]) -> tuple[Claim, ...] | None:
+    def _whole(self, folded: str, tenant: str) -> tuple[Claim, ...] | None:
+        """What a sentence meant: to the tenant who asks, or else to whoever said it last."""
+        said = self._said.get(folded)
+        return said.get(tenant, next(reversed(said.values()))) if said else None
+
+    def _transcript(self, lines: list[str], tenant: str) -> tuple[Claim, ...] | None:
         """The claims of lines that are nothing but turns, some of them over several lines."""
         found: list[Claim] = []
         place = 0
         while place < len(lines):
             for end in range(min(len(lines), place + TURN_LINES), place, -1):
-                known = self._line("\n".join(lines[place:end]))
+                known = self._line("\n".join(lines[place:end]), tenant)
                 if known is not None:
                     found += known
                     place = end
@@ -212,11 +220,11 @@ class Catalogue:
                 return None
         return tuple(found)
 
-    def _line(self, line: str) -> tuple[Claim, ...] | None:
+    def _line(self, line: str, tenant: str) -> tuple[Claim, ...] | None:
         """One turn of a transcript, with or without a stamp and a speaker before it."""
         unstamped = line.split("] ", 1)[-1]
         for said in (line, unstamped, line.split(": ", 1)[-1], unstamped.split(": ", 1)[-1]):
-            known = self._said.get(_folded(said))
+            known = self._whole(_folded(said), tenant)
             if known is not None:
                 return known
         return None
