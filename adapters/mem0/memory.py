@@ -204,12 +204,16 @@ class Mem0:
 
     @contextmanager
     def _at_work(self, tenant: str, at: str = "") -> Iterator[None]:
-        """Do something for a tenant; a model that gives no answer at all is a fault."""
+        """Do something for a tenant; a model that gives no answer at all is a fault.
+
+        So is a tenant without a name, which the package refuses before it does anything.
+        """
         self._opened()
         self._present.enter(tenant, at)
+        refused = () if tenant else (ValueError, import_module("mem0.exceptions").ValidationError)
         try:
             yield
-        except self._unanswered() as error:
+        except (*self._unanswered(), *refused) as error:
             raise MemoryFault(f"{self.name}: {type(error).__name__}: {error}") from error
 
     def _unanswered(self) -> tuple[type[Exception], ...]:
