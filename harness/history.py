@@ -73,6 +73,8 @@ class Left(msgspec.Struct, frozen=True, array_like=True):
     """The text or value."""
     how: str
     """How it was written: `UTF-8`, `UTF-16`, `JSON`, or as a vector: `float32`, ..."""
+    vector: bool = False
+    """It is the vector of the text."""
 
 
 class Remains(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -85,7 +85,7 @@ class Search:
         needles = [needle for what in things for needle in _text(what, live)]
         needles += self._embedded(dict.fromkeys([*things, *_made(things, shown)]), told)
         left = [
-            Left(str(path.relative_to(self._folder)), needle.what, needle.how)
+            Left(str(path.relative_to(self._folder)), needle.what, needle.how, needle.vector)
             for path in files
             for needle in _found(path, needles)
         ]

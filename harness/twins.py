@@ -28,32 +28,28 @@ from steeltrap.harness.script import (
     measures,
 )
 
-__all__ = ["chosen", "compare", "known", "sightings", "twin_script"]
+__all__ = ["chosen", "compare", "sightings", "twin_script", "with_unobserved"]
 
 Events = Path | Iterable[Event]
 
 
-def known(script: Script) -> list[TwinSpec]:
-    """The twins that the header names, and the unobserved one, which any script can have."""
-    named = script.header.twins
-    return [*named, *([] if UNOBSERVED in named else [UNOBSERVED])]
-
-
-def chosen(script: Script, pairs: int, *, observing: bool = False) -> list[TwinSpec]:
-    """The twins that are run: so many of each kind.
-
-    Args:
-        script: names its twins in the header.
-        pairs: at most so many of a kind.
-        observing: also the unobserved one, where the header does not name it.
-    """
+def chosen(script: Script, pairs: int) -> list[TwinSpec]:
+    """The twins that are run: so many of each kind."""
     counts: dict[str, int] = {}
     found = []
-    for spec in known(script) if observing else script.header.twins:
+    for spec in script.header.twins:
         counts[spec.about] = counts.get(spec.about, 0) + 1
         if counts[spec.about] <= pairs:
             found.append(spec)
     return found
+
+
+def with_unobserved(script: Script) -> Script:
+    """The same steps under a header that also names the twin in which nothing is measured."""
+    twins = script.header.twins
+    if UNOBSERVED in twins:
+        return script
+    return Script(msgspec.structs.replace(script.header, twins=[*twins, UNOBSERVED]), script.steps)
 
 
 def twin_script(script: Script, spec: TwinSpec) -> Script:
@@ -145,6 +141,7 @@ def sightings(script: Script, events: Events) -> dict[str, Sighting]:
         given = [items[number] for number in event.versions or ()]
         recovered = [items[number] for number in event.recovered or ()]
         found[step.id] = Sighting(
-            step, event.i, served, event.scores, given, recovered, event.salience, event.via
-        )
+            step, event.i, served, event.scores, given, recovered, event.salience, event.via,
+            (event.items, event.tokens),
+        )  # fmt: skip
     return found

@@ -105,6 +105,9 @@ class Scorer:
         self._resurrection = Resurrection(self._c2.sheet)
         self._c4, self._c5 = Provenance(capabilities), BoundedState(capabilities)
         self.c6, self._doses = Adaptation(), Doses()
+        self._files = traces.Files(self._beyond.sheet)
+        self._left_standing: set[str] = set()
+        """Twins without something that here could not be erased."""
         self._reads = Reads()
         self._steps = self._failed = self._ingested = 0
         self._lost: dict[str, str] = {}
@@ -135,6 +138,10 @@ class Scorer:
             self._group, self._asked, self._trivial = "", {}, {}
         if isinstance(step, Erasure) and self._erases and not done:
             self._beyond.sheet.block("trace", "an erasure failed")
+            self._left_standing.update(step.unless)
+        must_be_gone = isinstance(step, Erasure) and step.gone
+        if self._erases and done and (must_be_gone or event.remains):
+            self._files.look(event.i, step, event.remains, self.ledger.turns)
         if isinstance(step, Turn):
             if event.type != "fail":
                 self.ledger.tenants.setdefault(step.tenant)
@@ -345,17 +352,23 @@ class Scorer:
 
     def compare(self, comparison: Comparison) -> None:
         """Take in what differs from a twin that differs in something else than reads."""
+        spec, sheet = comparison.spec, self._beyond.sheet
+        if spec.about == "existing" and (not self._erases or spec.name in self._left_standing):
+            return
         compared = _COMPARE[comparison.spec.about](comparison)
         last = (s.family for s in comparison.script.steps if s.id == comparison.spec.until)
         self._of(next(last, ""))
         self._effects += compared.effects
+        if compared.name == "trace":
+            compared.leave_out({v.step for v in sheet.violations if v.name == "trace"})
         for number in range(compared.opportunities):
             found = compared.violations[number : number + 1]
-            self._beyond.sheet.test((compared.name,), self.ledger.turns, *found)
+            sheet.test((compared.name,), self.ledger.turns, *found)
 
     def finish(self) -> Scored:
         """The verdicts; call once, after the last event and twin."""
         self._c4.finish()
+        self._effects += self._files.effects()
         self._doses.finish(self.c6.sheet, self.ledger.turns)
         violations = [violation for sheet in self._sheets for violation in sheet.violations]
         violations.sort(key=lambda violation: (violation.step, violation.name, violation.unit))

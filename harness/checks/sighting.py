@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from steeltrap.harness.history import Salience
@@ -32,6 +33,8 @@ class Sighting:
     """in-script probe: around the reading; audit: as it stands."""
     via: str = ""
     """How it was observed: `history.Event.via`."""
+    size: tuple[int, int] = (0, 0)
+    """gauge: items and tokens that were listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +59,9 @@ class Compared:
     """How often it could have shown: at least as often as it did."""
     violations: list[Violation] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
+
+    def leave_out(self, steps: Collection[int]) -> None:
+        """Do not count again what was found at these steps."""
+        kept = [violation for violation in self.violations if violation.step not in steps]
+        self.opportunities -= len(self.violations) - len(kept)
+        self.violations = kept
