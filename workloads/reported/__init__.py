@@ -121,6 +121,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     units: dict[str, str]
     asks: dict[str, str]
     steps: list[_Act]
+    shows: Literal["", "trace", "leak"] = ""
     note: str = ""
 
     @property
@@ -142,10 +143,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         found = list(self.condition)
         if "C2" in found and "C1" not in found:
             found.append("C1")
-        if any(act.erase for act in self.steps):
-            found.append("trace")
-        if len(self.tenants) > 1:
-            found.append("leak")
+        if self.shows:
+            found.append(self.shows)
         if any(act.importance == "vital" for act in self.steps):
             found += ["inverted-retention", "unrecoverable"]
         return found
