@@ -28,6 +28,7 @@ from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
 from steeltrap.harness.script import Script, ScriptError
 from steeltrap.harness.store import run_spec
+from steeltrap.harness.twins import with_unobserved
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import EVERY
 from steeltrap.workloads.render import Surface
@@ -180,7 +181,8 @@ class Settings:
             SettingsError: a setting is wrong.
             ScriptError: the script cannot be made or read.
         """
-        return _script(msgspec.json.encode(_plain(self.config.script)), self.config.seed)
+        script = _script(msgspec.json.encode(_plain(self.config.script)), self.config.seed)
+        return with_unobserved(script) if self.config.observing else script
 
     def reader(self) -> Reader:
         """The reader."""
@@ -372,6 +374,8 @@ def _cell(point: list[str]) -> Settings:
     for key, least in _NUMBERS.items():
         if not isinstance(config[key], int) or config[key] < least:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
+    if not isinstance(config.observing, bool):
+        raise SettingsError(f"observing={config.observing}: write true or false")
     if str(config.name) in ("", ".", "..") or re.search(r"[/\\]", str(config.name)):
         raise SettingsError(
             f"name={config.name}: write the name of one folder; runs=FOLDER chooses where it is"

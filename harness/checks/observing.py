@@ -38,7 +38,7 @@ def compare(of: Comparison) -> Compared:
         found.effects.append(Effect(
             twin=of.spec.name, about=of.spec.about, what=what, n=len(steps),
             differing=len(differing), null=null,
-            measure="" if copied else "measuring questions were reads of the memory itself",
+            measure="" if copied else "where no copy can be had, measuring questions are reads",
         ))  # fmt: skip
         if copied and len(differing) > (null or 0):
             found.violations += [_violation(of.here[step], what) for step in differing]

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from steeltrap.adapters.flat import Flat
 from steeltrap.harness.settings import SettingsError, cells, options
 from steeltrap.workloads.compose import ScriptSettings, compose
-from steeltrap.workloads.families import FAMILIES
+from steeltrap.workloads.families import EVERY, FAMILIES
 from steeltrap.workloads.render import Surface
 
 
@@ -91,9 +91,9 @@ def test_the_embedder_is_named_where_one_plays_a_part() -> None:
 
 def test_every_family_is_a_script_of_its_own() -> None:
     """Each family can be run alone under its name, and has every setting of the mixed script."""
-    assert {*FAMILIES, "adversarial", "figure-1", "file", "locomo"} == set(options("script"))
+    assert {*EVERY, "adversarial", "figure-1", "file", "locomo"} == set(options("script"))
     (mixed,) = cells([])
-    for family in FAMILIES:
+    for family in EVERY:
         (alone,) = cells([f"script={family}", "script.turns=30", "script.surface.ellipsis=0"])
         assert {family: 1.0} == alone.config.script.families
         assert set(mixed.config.script) == set(alone.config.script)
