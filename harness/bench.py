@@ -67,6 +67,8 @@ class Bench:
         self._memory: Memory | None = None
         self.runs = 0
         """Lives of the memory so far."""
+        self.fresh = False
+        """Whether each life is that of a memory made anew."""
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +122,8 @@ class Bench:
 
     def _opened(self, script: Script) -> Memory:
         """The memory, empty."""
+        if self.fresh:
+            self.renew()
         begun = self._memory is not None
         memory = self._memory or self._make()
         self._memory = memory

@@ -39,7 +39,16 @@ if TYPE_CHECKING:
 
     from steeltrap.harness.gateway import Gateway
 
-__all__ = ["ENTRY_POINTS", "Settings", "SettingsError", "System", "cells", "described", "options"]
+__all__ = [
+    "ENTRY_POINTS",
+    "Settings",
+    "SettingsError",
+    "System",
+    "cells",
+    "described",
+    "options",
+    "rebuilt",
+]
 
 ENTRY_POINTS: Final = "steeltrap.systems"
 _ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker", "hung_s")
@@ -329,6 +338,33 @@ def cells(asked: Sequence[str]) -> list[Settings]:
         swept = [axis for axis in _parsed(base.sweep) if axis.key_or_group not in keys]
         axes = [_choices(override) for override in (*swept, *given)]
         return [_cell(list(point)) for point in itertools.product(*axes)]
+
+
+def rebuilt(spec: RunSpec) -> Settings:
+    """The settings of a stored run, as far as they decide what a system does.
+
+    Raises:
+        SettingsError: the system or something that it needs is not here any more.
+    """
+    system, *overridden = re.split(r" (?=[\w.@]+=)", spec.system)
+    asked = [f"system={system}", f"reader={spec.reader}", f"limit={spec.limit}"]
+    asked += [f"twins={spec.twins}", f"repeats={spec.repeats}", f"seed={spec.seed}"]
+    for word in overridden:
+        ours = word.startswith(("window=", "model.", "model=", "faults.", "faults="))
+        asked.append(word if ours else f"++system.{word}")
+    for embedder in options("embedder"):
+        if spec.embedder.startswith(_embedder_name(embedder)):
+            asked.append(f"embedder={embedder}")
+    return cells(asked)[0]
+
+
+def _embedder_name(option: str) -> str:
+    with _configs():
+        node = _plain(_composed([f"embedder={option}"]).embedder)
+    try:
+        return str(_loaded(node.get("embedder", node)["_target_"]).name)
+    except (ImportError, AttributeError):
+        return "\0"
 
 
 def options(group: str) -> list[str]:

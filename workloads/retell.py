@@ -7,7 +7,7 @@ truth is computed anew, and a twin is kept while there is anything by which it d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,7 +31,7 @@ from steeltrap.workloads.render import Renderer, Surface
 from steeltrap.workloads.truth import Annotator
 from steeltrap.workloads.world import WorldError
 
-__all__ = ["Talk", "plain_renderer", "retold"]
+__all__ = ["ALL", "retold"]
 
 PLAIN: Final = Surface(
     paraphrase=0.0, spelling=0.0, ellipsis=0.0, languages=0.0, decoration=0.0, paste=0.0
@@ -41,23 +41,28 @@ GROUP_UNITS_MAX: Final = 8
 _VALUED: Final = ("tell", "revise", "revert", "correct", "restate")
 
 
-def plain_renderer() -> Renderer:
-    """Says everything in its one plain wording."""
-    return Renderer(PLAIN, Dice("plain"))
+class _All:
+    def __contains__(self, step: object) -> bool:
+        return True
+
+
+ALL: Final = _All()
+"""Every step."""
 
 
 def retold(
-    header: Header, steps: Iterable[Step], *, plain: bool = False, probed: bool = False
+    header: Header, steps: Iterable[Step], *, plain: Container[str] = (), probed: bool = False
 ) -> Script | None:
     """The script of these steps, or None where they make no true one.
 
     Args:
         header: of the script that they come from.
         steps: in order; they are left as they are.
-        plain: say everything in its plainest words; otherwise only what has become another op.
+        plain: ids of steps that are said in the plainest words, as all are that have become
+            another op; `ALL`: every step.
         probed: ask for each unit at once when it changes, as a script does that is composed.
     """
-    talk = Talk(header, plain=plain)
+    talk = _Talk(header, plain=plain)
     try:
         for segment in _segments(steps):
             talk.add(segment, probed=probed)
@@ -88,18 +93,18 @@ class _Known:
     had: set[str]
 
 
-class Talk:
+class _Talk:
     """A script that is told step by step.
 
     Args:
         header: its twins are those that steps may belong to.
-        plain: say everything in its plainest words.
+        plain: ids of steps that are said in the plainest words.
     """
 
-    def __init__(self, header: Header, *, plain: bool = False) -> None:
+    def __init__(self, header: Header, *, plain: Container[str] = ()) -> None:
         self._header = header
         self._plain = plain
-        self._renderer = plain_renderer()
+        self._renderer = Renderer(PLAIN, Dice("plain"))
         self._annotator = Annotator(header)
         self.world = self._annotator.world
         self.steps: list[Step] = []
@@ -139,7 +144,7 @@ class Talk:
                 ops = list(self._fitting(step))
                 if not ops:
                     return None
-                if self._plain or ops != step.ops:
+                if step.id in self._plain or ops != step.ops or not step.text:
                     step.text = self._said(ops, step.at)
                 step.ops = ops
                 self._hear(step)
@@ -247,12 +252,12 @@ class Talk:
                     for source in self._sources(step.unit):
                         if (step.group, source) not in self._asked:
                             self._add(self._probe(source, step, f"{step.id}-{source}"))
-                if self._plain:
+                if step.id in self._plain:
                     step.text = self._question(step)
             case Audit():
                 if step.unit not in self._told:
                     return
-                if self._plain:
+                if step.id in self._plain:
                     step.text = self._renderer.history_question(step.unit)
         self._add(step)
 

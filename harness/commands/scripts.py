@@ -31,7 +31,7 @@ from steeltrap.harness.script import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["check", "make", "show"]
+__all__ = ["check", "make", "show", "table"]
 
 _LONGEST: Final = 280
 """Characters of a sentence that are shown; pastes are far longer."""
@@ -87,7 +87,7 @@ def show(path: Path, console: Console) -> None:
     steps = (part for part in parts if not isinstance(part, Header))
     first = True
     while rows := list(itertools.islice(steps, _ROWS)):
-        _table(rows, console, header=first)
+        table(rows, console, header=first)
         first = False
 
 
@@ -113,7 +113,8 @@ def _summary(script: Script, sha256: str) -> str:
 # ---------------------------------------------------------------- step by step
 
 
-def _table(steps: Iterable[Step], console: Console, *, header: bool) -> None:
+def table(steps: Iterable[Step], console: Console, *, header: bool) -> None:
+    """Print steps: what happens, how it is said, what is true."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
