@@ -178,7 +178,7 @@ class Zep:
         return [self._item(user, edge) for edge in edges]
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Delete the tenant's user, or the episodes, facts and nodes that name the topic."""
+        """Delete the tenant's user, or the episodes, facts and nodes that name the subject."""
         self._opened()
         user = self._users.get(tenant)
         if user is None or user.erased:
@@ -188,7 +188,7 @@ class Zep:
             self._await(deleted.task, f"deleting tenant {tenant}")
             user.erased = True
             return
-        self._forget(user, subject.topic)
+        self._forget(user, subject)
 
     # ------------------------------------------------------------ parts of it
 
@@ -273,18 +273,17 @@ class Zep:
             seen.add(cursor)
         return found[:limit]
 
-    def _forget(self, user: _User, topic: str) -> None:
-        """Delete the episodes, facts and nodes that name a topic.
+    def _forget(self, user: _User, subject: Subject) -> None:
+        """Delete the episodes, facts and nodes that name topic and field, or else the topic alone.
 
         The turn that a fact came from may leave the topic out, so it goes with the fact.
         """
-        graph, words = self._opened().graph, topic.casefold()
-        told = {
-            episode
-            for edge in self._edges(user)
-            if words in (edge.fact or "").casefold()
-            for episode in edge.episode_uuids or ()
-        }
+        graph, words = self._opened().graph, [subject.topic.casefold(), subject.field.casefold()]
+        facts = [edge for edge in self._edges(user) if _says(edge.fact, words)]
+        if not facts:
+            words = words[:1]
+            facts = [edge for edge in self._edges(user) if _says(edge.fact, words)]
+        told = {episode for edge in facts for episode in edge.episode_uuids or ()}
         kinds: list[tuple[str, Any, str]] = [
             ("episode", graph.episode, "content"),
             ("fact", graph.edge, "fact"),
@@ -292,8 +291,9 @@ class Zep:
         ]
         for kind, part, text in kinds:
             for found in self._pages(user, partial(self._list, part, user.graph)):
-                if found.uuid_ in told or words in (getattr(found, text) or "").casefold():
-                    self._delete(part, user.graph, found.uuid_, f"deleting a {kind} of '{topic}'")
+                if found.uuid_ in told or _says(getattr(found, text), words):
+                    what = f"deleting a {kind} of '{subject.topic}'"
+                    self._delete(part, user.graph, found.uuid_, what)
             self.settle()
 
     def _list(self, part: Any, graph: str, cursor: str | None) -> Any:
@@ -426,3 +426,9 @@ def _words(body: Any) -> str:
         body = inner if isinstance(inner, dict) else body
         body = ": ".join(str(body[key]) for key in ("code", "message") if body.get(key)) or body
     return str(body)[:300]
+
+
+def _says(text: str | None, words: Sequence[str]) -> bool:
+    """Whether a text holds all of these, in any case."""
+    folded = (text or "").casefold()
+    return all(word in folded for word in words)

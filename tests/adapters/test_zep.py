@@ -20,7 +20,7 @@ from doubles.lives import query, subject, tell, turn
 from doubles.zep import KEY, ZepDouble, new
 
 from steeltrap.adapters.zep import Zep
-from steeltrap.harness.memory import Erases, Lists, MemoryFault, Recalls, capabilities
+from steeltrap.harness.memory import Erases, Lists, MemoryFault, Recalls, Subject, capabilities
 from steeltrap.harness.remote import Remote, WorkerFault
 from steeltrap.harness.replies import Items
 from steeltrap.workloads.compose import ScriptSettings, compose
@@ -429,8 +429,8 @@ def test_a_deletion_that_has_not_happened_is_seen(
 
 
 def test_an_erased_subject_leaves_no_trace(zep: Remote, service: ZepDouble, tenant: str) -> None:
-    """Episodes, facts and nodes that name the topic are gone, over all pages, and with a fact the
-    turn that it came from; the rest stays."""
+    """Where no fact names the field, all that names the topic is gone, over all pages, and with a
+    fact the turn that it came from; the rest stays."""
     service.page_cap = 2
     tell(
         zep, tenant, *SAID, "ATLAS again.", "Nobody spoke of atlas.", "The owner of Atlas is Kim.",
@@ -443,11 +443,21 @@ def test_an_erased_subject_leaves_no_trace(zep: Remote, service: ZepDouble, tena
     size["fact"] = "The size of Atlas is 4."
     assert isinstance(zep, Erases)
     assert isinstance(zep, Lists)
-    zep.erase(tenant, subject("Atlas", tenant))
+    zep.erase(tenant, Subject(tenant, "Atlas", "colour", "What is the colour of Atlas?"))
     zep.settle()
     assert [SAID[1], SAID[3]] == texts(zep.active(tenant))
     left = [*(e["content"] for e in graph.episodes), *(n["name"] for n in graph.nodes)]
     assert {SAID[1], SAID[3], "Harbour Lights"} == set(left)
+
+
+def test_other_fields_of_an_erased_subject_stay(zep: Remote, tenant: str) -> None:
+    """What names topic and field goes; what the same topic has besides is nobody's to take."""
+    tell(zep, tenant, "The deadline of Atlas is 3 May.", "The budget of Atlas is 40 EUR.")
+    assert isinstance(zep, Erases)
+    assert isinstance(zep, Lists)
+    zep.erase(tenant, Subject(tenant, "Atlas", "deadline", "When is the deadline of Atlas?"))
+    zep.settle()
+    assert ["The budget of Atlas is 40 EUR."] == texts(zep.active(tenant))
 
 
 def test_erasing_what_is_not_there_is_harmless(zep: Remote, tenant: str) -> None:
