@@ -52,7 +52,7 @@ def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
 
 
 def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
-    grids = [tables.conditions(group), tables.twins(group)]
+    grids = [tables.conditions(group), tables.doses(group), tables.twins(group)]
     grids += [tables.costs(group), tables.models(group)]
     grids += tables.evidence(group)
     if found := figures.curves(group):

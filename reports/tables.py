@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from steeltrap.harness.models import Usage
-from steeltrap.harness.record import Effect, Evidence, Record
+from steeltrap.harness.record import Dose, DoseResponse, Effect, Evidence, Record
 from steeltrap.harness.stats import (
     Difference,
     Interval,
@@ -32,6 +32,7 @@ __all__ = [
     "conditions",
     "costs",
     "differences",
+    "doses",
     "evidence",
     "families",
     "frame",
@@ -247,6 +248,57 @@ def _cached(used: Usage) -> str:
     if used.cached_tokens:
         return percent(used.cached_tokens / used.prompt_tokens)
     return f"~{percent(used.prefix_tokens / used.prompt_tokens)}"
+
+
+def doses(records: Sequence[Record]) -> Grid | None:
+    """Systems by what answers how often a unit is read; None where the script gives no doses."""
+    found = {
+        system: [r.outcome.dose for r in own if r.outcome.dose]
+        for system, own in _by_system(records).items()
+    }
+    given = sorted({dose.reads for own in found.values() for one in own for dose in one.doses})
+    if not given:
+        return None
+    rows = []
+    for system, own in found.items():
+        for what, (trend, cell) in _DOSES.items():
+            seen = [[d for one in own for d in one.doses if d.reads == reads] for reads in given]
+            cells = [cell(at_dose) for at_dose in seen]
+            if any(cells):
+                rows.append([system, what, *(c or "-" for c in cells), _trend(own, trend)])
+    notes = [
+        f"Columns: times read; {sum(one.groups for one in next(iter(found.values())))} groups of "
+        "units that are alike otherwise.",
+        "place: among its group, after the reads. rise: of salience, since before the first read. "
+        "left: still listed (or served) after pressure; back: had back by recovery.",
+        "trend: pairs that moved with the dose less those against it, over all pairs (-1 to 1), "
+        "with its 95% interval over the groups of all seeds: doses were drawn for each group.",
+    ]
+    return Grid("Dose and response", ["system", "", *map(str, given), "trend"], rows, notes)
+
+
+def _weighed(doses: Sequence[Dose], value: Callable[[Dose], float | None]) -> float | None:
+    """The mean over units, as far as the value is known."""
+    known = [(dose.n, v) for dose in doses if (v := value(dose)) is not None]
+    return sum(n * v for n, v in known) / sum(n for n, _ in known) if known else None
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _part(value: float | None) -> str:
+    return "" if value is None else percent(value)
+
+
+def _trend(own: Sequence[DoseResponse], what: str) -> str:
+    groups = [value for one in own for value in one.trends.get(what, ())]
+    if not groups:
+        return "-"
+    mean, spread = sum(groups) / len(groups), mean_interval(groups)
+    if spread is None or spread.low == spread.high:
+        return f"{mean:+.2f}"
+    return f"{mean:+.2f}\n{spread.low:+.2f} to {spread.high:+.2f}"
 
 
 def lost(records: Sequence[Record]) -> Grid | None:
@@ -543,6 +595,16 @@ def _ratio(column: pd.Series[Any]) -> str:
     values = column.dropna()
     return "" if values.empty else f"{float(values.mean()):.2f}"
 
+
+_DOSES: dict[str, tuple[str, Callable[[Sequence[Dose]], str]]] = {
+    "rise": ("salience", lambda doses: _number(_weighed(doses, lambda d: d.rise))),
+    "place": ("standing", lambda doses: _number(_weighed(doses, lambda d: d.place))),
+    "left": ("survival", lambda doses: _part(
+        _weighed(doses, lambda d: None if d.left is None else d.left / d.n))),
+    "back": ("", lambda doses: _part(
+        _weighed(doses, lambda d: None if d.recovered is None else d.recovered / d.n))),
+}  # fmt: skip
+"""Row of the table: the trend that it has, and the cell of a dose."""
 
 _COSTS: dict[str, tuple[str, Callable[[pd.Series[Any]], str]]] = {
     "recall": ("recall", _share),

@@ -20,7 +20,7 @@ AT_ONCE: Final = len(DOSES) - 1
 
 
 def dose(stage: Stage) -> Iterator[int]:
-    """Five units of one field are told, read by their doses, and put under pressure.
+    """Five units of one field are told in a row, read by their doses, and put under pressure.
 
     What could be taken for an effect of the dose is balanced or the same:
 
@@ -40,7 +40,6 @@ def dose(stage: Stage) -> Iterator[int]:
     for reads in _turned(stage, "dose told", DOSES):
         with stage.unprobed():
             stage.tell(slots[reads])
-        yield 0
     stage.rank(*slots.values())
     for place, reads in enumerate(_reads(stage), 1):
         stage.ask(slots[reads], control=slots[0])
