@@ -20,6 +20,7 @@ __all__ = [
     "advantage_interval",
     "holm",
     "mean_interval",
+    "order_distance",
     "paired_difference",
     "rate_interval",
     "sign_flip",
@@ -120,6 +121,20 @@ def advantage_interval(right: int, wrong: int, trials: int, *, level: float = 0.
     return Interval(float(hits.low - misses.high), float(hits.high - misses.low))
 
 
+def order_distance(one: Sequence[str], two: Sequence[str]) -> float:
+    """How far two orders of what both hold are apart: 0 the same, 1 reversed (Kendall's tau).
+
+    The share of pairs that stand the other way round; what occurs again counts where it is first.
+    """
+    places = {text: place for place, text in reversed(list(enumerate(two)))}
+    order = [places[text] for text in dict.fromkeys(one) if text in places]
+    if order == sorted(order):
+        return 0.0
+    from scipy.stats import kendalltau
+
+    return (1.0 - float(kendalltau(range(len(order)), order).statistic)) / 2
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for being several (Holm 1979), in the order given."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
@@ -155,7 +170,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
     All 2^n ways up to 13 differences, a seeded sample of them beyond.
     """
-    if not any(differences):
+    if len(differences) < 2 or not any(differences):
         return 1.0
     import numpy as np
     from scipy import stats

@@ -33,7 +33,13 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Catalogue
 from steeltrap.harness.record import Effect
 from steeltrap.harness.script import Probe, Turn, tenant_of
-from steeltrap.harness.stats import advantage_interval, holm, mean_interval, sign_flip
+from steeltrap.harness.stats import (
+    advantage_interval,
+    holm,
+    mean_interval,
+    order_distance,
+    sign_flip,
+)
 from steeltrap.harness.verdict import Violation
 
 __all__ = ["SURE", "compare"]
@@ -280,11 +286,11 @@ def _served(seen: _Seen) -> Effect:
 
 def _order(seen: _Seen) -> Effect:
     """The items that both runs served, in another order."""
-    effect = seen.effect("order", lambda one, two: _distance(one.texts, two.texts) > 0)
+    effect = seen.effect("order", lambda one, two: order_distance(one.texts, two.texts) > 0)
 
     def distances(run: Answers) -> list[float]:
         pairs = ((seen.here[i].texts, run[i].texts) for i in seen.ids if i in run)
-        return [_distance(one, two) for one, two in pairs if len({*one} & {*two}) > 1]
+        return [order_distance(one, two) for one, two in pairs if len({*one} & {*two}) > 1]
 
     found = distances(seen.there)
     effect.n = len(found)
@@ -315,17 +321,6 @@ def _sized(effect: Effect, values: Sequence[float]) -> None:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else 0.0
-
-
-def _distance(one: Sequence[str], two: Sequence[str]) -> float:
-    """Kendall's tau between the orders of the common items, as a distance from 0 to 1."""
-    places = {text: place for place, text in reversed(list(enumerate(two)))}
-    order = [places[text] for text in dict.fromkeys(one) if text in places]
-    if order == sorted(order):
-        return 0.0
-    from scipy.stats import kendalltau
-
-    return (1.0 - float(kendalltau(range(len(order)), order).statistic)) / 2
 
 
 def _scores_differ(one: Answer, two: Answer) -> bool:
@@ -375,7 +370,8 @@ def _distinguisher(seen: _Seen, trials: Sequence[Trial]) -> Effect:
 
     The advantage is the share of answers of this script that the rule takes for this script's,
     less that of the other's: 0 is guessing, 1 certainty. Every trial is judged by a rule that was
-    chosen on the other half of the trials.
+    chosen on the other half of the trials. Where runs of one script differ as wholes, a rule tells
+    them apart as well: an advantage says something only beyond its null.
     """
     right, wrong = _guesses(seen, trials, seen.there)
     n = len(trials)
