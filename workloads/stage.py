@@ -258,8 +258,18 @@ class Stage:
         """A turn that matters to no unit."""
         self.say([Op("noise")], tenant=tenant)
 
-    def say(self, ops: Sequence[Op], tenant: str | None = None) -> None:
+    def say(
+        self, ops: Sequence[Op], tenant: str | None = None, *,
+        text: str = "", role: Literal["user", "assistant"] = "user", session: str = "",
+    ) -> None:  # fmt: skip
         """One turn; then the probes that are due.
+
+        Args:
+            ops: what is said.
+            tenant: who says it; by default whose unit it is.
+            text: in these words; by default in the renderer's.
+            role: who speaks.
+            session: said there, and now; by default the clock moves on.
 
         Raises:
             Curtain: the script is long enough.
@@ -267,12 +277,12 @@ class Stage:
         if self.turns >= self.turns_max:
             raise Curtain
         tenant = tenant or (tenant_of(ops[0].unit) if ops[0].unit else self.tenant)
-        session = self._next_moment(tenant)
+        session = session or self.moment(tenant)
         previous = {op.unit: self.world.expect(op.unit).value for op in ops if op.unit}
         last = self._last_unit.get(tenant)
-        text = self.renderer.turn(ops, at=self.at, previous=previous, last_unit=last)
+        text = text or self.renderer.turn(ops, at=self.at, previous=previous, last_unit=last)
         turn = Turn(
-            id=self._id("t"), at=self.at, tenant=tenant, session=session, text=text,
+            id=self._id("t"), at=self.at, tenant=tenant, session=session, role=role, text=text,
             ops=list(ops), family=self.family,
         )  # fmt: skip
         # A rule or a relation speaks of two things: "it" would be either. In a twin in which this
@@ -384,8 +394,11 @@ class Stage:
             self._changed[change.unit] = self.turns
         return changes
 
-    def _next_moment(self, tenant: str) -> str:
-        """Move the clock; a new session begins after a long gap, and maintenance before it."""
+    def moment(self, tenant: str) -> str:
+        """Move the clock, and give the session of that time.
+
+        A new session begins after a long gap, and maintenance before it.
+        """
         self._now += timedelta(minutes=self.dice.between(4, 55))
         if self.dice.chance(0.12):
             self._now += timedelta(minutes=self.dice.between(600, 5400))

@@ -15,6 +15,7 @@ from steeltrap.workloads.families import (
     erased,
     leakage,
     pressure,
+    reported,
     scope,
     trust,
 )
@@ -53,7 +54,21 @@ ALONE: dict[str, Family] = {
     "leak-scope": leakage.scope,
     "erase-unit": erased.erase_unit,
     "erase-tenant": erased.erase_tenant,
+    "implicit-contradiction": reported.implicit_contradiction,
+    "polarity-flip": reported.polarity_flip,
+    "negation": reported.negation,
+    "name-change": reported.name_change,
+    "bare-number": reported.bare_number,
+    "relative-date": reported.relative_date,
+    "needle-in-paste": reported.needle_in_paste,
+    "code-and-braces": reported.code_and_braces,
+    "no-spaces": reported.no_spaces,
+    "numbered-names": reported.numbered_names,
+    "said-back": reported.said_back,
+    "concurrent-writers": reported.concurrent_writers,
+    "popular-then-wrong": reported.popular_then_wrong,
 }
-"""Those that make a script of their own, because they are judged by twins of the whole."""
+"""Those that make a script of their own: they are judged by twins of the whole, or came later and
+leave the mix as it is."""
 
 EVERY: dict[str, Family] = FAMILIES | ALONE
