@@ -17,9 +17,10 @@ from steeltrap.harness.checks.scorer import Scored
 from steeltrap.harness.drive import Driver, RunStopped
 from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.history import Event
-from steeltrap.harness.memory import Memory, Told, capabilities
+from steeltrap.harness.memory import Erases, Memory, Told, capabilities
 from steeltrap.harness.models import UsesModels
 from steeltrap.harness.readers import Reader
+from steeltrap.harness.remains import Search, Vectors
 from steeltrap.harness.remote import Remote
 from steeltrap.harness.script import Script
 from steeltrap.harness.twins import compare, twin_script
@@ -46,6 +47,7 @@ class Bench:
         limit: items that a query may be served, where a script does not say.
         gateway: open; answers the memory's model calls, where it makes any.
         repeats: further runs of the same script beside twins.
+        vectors: makes the vectors that the memory gets from the gateway.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Bench:
         limit: int,
         gateway: Gateway | None = None,
         repeats: int = 1,
+        vectors: Vectors | None = None,
     ) -> None:
         self._make = make_memory
         self._reader = reader
@@ -64,6 +67,7 @@ class Bench:
         self._limit = limit
         self._gateway = gateway
         self._repeats = repeats
+        self._vectors = vectors
         self._memory: Memory | None = None
         self.runs = 0
         """Lives of the memory so far."""
@@ -98,7 +102,7 @@ class Bench:
             RunStopped: a model call cannot be answered.
         """
         specs = [spec for spec in script.header.twins if spec.name in twins]
-        events = self._live(script)
+        events = self._live(script, searched=bool(specs))
         others = [(spec, self._live(twin_script(script, spec))) for spec in specs]
         again: list[list[Event]] = []
         if any(spec.about != "reading" for spec in specs):
@@ -112,13 +116,23 @@ class Bench:
             twins=[compare(script, spec, events, there, again) for spec, there in others],
         )
 
-    def _live(self, script: Script) -> list[Event]:
-        """What becomes of each step."""
+    def _live(self, script: Script, *, searched: bool = False) -> list[Event]:
+        """What becomes of each step; `searched`: and of the files, where something is erased."""
         self.runs += 1
         memory = self._opened(script)
         meter = self._gateway.meter if self._gateway else None
         driver = Driver(memory, limit_of(script, self._limit), meter)
-        return [driver.do(i, step) for i, step in enumerate(script.steps)]
+        search = None
+        if searched and isinstance(memory, Erases):
+            embedder = getattr(memory, "embedder", None)
+            vectors = embedder.embed if embedder else self._vectors
+            search = Search(self._folder, script, vectors)
+        events = []
+        for i, step in enumerate(script.steps):
+            events.append(driver.do(i, step))
+            if search:
+                events[-1].remains = search.after(i, driver.shown)
+        return events
 
     def _opened(self, script: Script) -> Memory:
         """The memory, empty."""

@@ -342,9 +342,8 @@ class Search:
         small: list[Script] = []
         cramped = False
         for steps in _guesses(script, violation, twinned=not self.target.shown_by):
-            header = msgspec.structs.replace(
-                script.header, twins=_twins(script, violation), notes={}
-            )
+            twins = [] if self.target.shown_by else _twins(script, violation)
+            header = msgspec.structs.replace(script.header, twins=twins, notes={})
             made = [make(header, steps) for make in (self.means.plain, self.means.probed)]
             guesses = [one for one in made if one is not None]
             if any(one.turns > MANY_TURNS for one in guesses) and not cramped:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -38,6 +38,7 @@ PLAIN: Final = Surface(
 )
 GROUP_UNITS_MAX: Final = 8
 """Of what one step changes so many units are asked for."""
+T = TypeVar("T", bound=Step)
 _VALUED: Final = ("tell", "revise", "revert", "correct", "restate")
 
 
@@ -108,7 +109,9 @@ class _Talk:
         self._annotator = Annotator(header)
         self.world = self._annotator.world
         self.steps: list[Step] = []
+        self._names = {twin.name for twin in header.twins}
         self._told: set[str] = set()
+        """Units, and the topics and fields of units without their tenants."""
         self._topics: set[str] = set()
         self._turn_ids: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
@@ -136,9 +139,17 @@ class _Talk:
 
     # ------------------------------------------------------------ what happens
 
+    def _copy(self, step: T) -> T:
+        """The step, as far as it is marked for twins that there are."""
+        step = msgspec.structs.replace(step)
+        step.unless = tuple(name for name in step.unless if name in self._names)
+        if isinstance(step, Probe) and step.swap and step.swap.twin not in self._names:
+            step.swap = None
+        return step
+
     def _happens(self, step: Turn | Pause | Erasure) -> Step | None:
         """Add a step if it still makes sense."""
-        step = msgspec.structs.replace(step)
+        step = self._copy(step)
         match step:
             case Turn():
                 ops = list(self._fitting(step))
@@ -149,6 +160,7 @@ class _Talk:
                 step.ops = ops
                 self._hear(step)
             case Erasure():
+                step.gone = ()
                 gone = [step.unit] if step.unit else self.world.by_tenant.get(step.tenant, ())
                 if not gone or any(unit not in self.world.units for unit in gone):
                     return None
@@ -162,7 +174,7 @@ class _Talk:
         self._turn_ids.add(turn.id)
         for op in turn.ops:
             if op.unit and op.op in ("tell", "expire"):
-                self._told.add(op.unit)
+                self._told |= {op.unit, op.unit.partition("/")[2]}
                 self._topics.add(op.unit.rpartition("/")[0])
 
     def _said(self, ops: Sequence[Op], at: str) -> str:
@@ -241,7 +253,7 @@ class _Talk:
 
     def _measure(self, step: Step) -> None:
         """Add a step that asks or looks, if what it is about has been told."""
-        step = msgspec.structs.replace(step)
+        step = self._copy(step)
         match step:
             case Probe():
                 if not self._can_ask(step):
@@ -269,7 +281,11 @@ class _Talk:
             probe.control = None
         if probe.ask == "previous" and probe.unit not in self.world.units:
             return False
-        return self._told.issuperset(units) and self._turn_ids.issuperset(probe.evidence)
+        return all(map(self._is_told, units)) and self._turn_ids.issuperset(probe.evidence)
+
+    def _is_told(self, unit: str) -> bool:
+        """Whether a unit was told of, or one of that name elsewhere: then it must not be found."""
+        return unit in self._told or unit.partition("/")[2] in self._told
 
     def _sources(self, unit: str) -> list[str]:
         """What a unit follows from, the first cause first."""
@@ -329,8 +345,6 @@ class _Talk:
         names = {twin.name for twin in header.twins}
         for step in self.steps:
             step.unless = tuple(name for name in step.unless if name in names)
-            if isinstance(step, Probe) and step.swap and step.swap.twin not in names:
-                step.swap = None
         return Script(header, self.steps)
 
     def _twins(self) -> Iterator[TwinSpec]:
@@ -346,4 +360,5 @@ class _Talk:
             until = twin.until
             if until and until not in there:
                 until = self.steps[-1].id
-            yield msgspec.structs.replace(twin, until=until)
+            trials = {probe: unit for probe, unit in twin.trials.items() if probe in there}
+            yield msgspec.structs.replace(twin, until=until, trials=trials)

@@ -332,7 +332,12 @@ def numbered(script: Script) -> Script:
             step.evidence = tuple(ids[turn] for turn in step.evidence)
         steps.append(step)
     twins = [
-        msgspec.structs.replace(twin, until=ids.get(twin.until, "")) for twin in script.header.twins
+        msgspec.structs.replace(
+            twin,
+            until=ids.get(twin.until, ""),
+            trials={ids[probe]: unit for probe, unit in twin.trials.items()},
+        )
+        for twin in script.header.twins
     ]
     made = retold(msgspec.structs.replace(script.header, twins=twins), steps)
     assert made is not None
@@ -448,6 +453,7 @@ def _header_mapped(
         msgspec.structs.replace(
             twin, a=unit(twin.a) or "", b=unit(twin.b) or "", gone=unit(twin.gone) or "",
             tenant=tenant(twin.tenant),
+            trials={probe: unit(one) or "" for probe, one in twin.trials.items()},
         )
         for twin in header.twins
     ]  # fmt: skip

@@ -180,10 +180,14 @@ def _sentence(step: Step) -> str:
 
 def _truth(step: Step) -> str:
     lines = [_change(change) for change in step.changes]
+    if step.unless:
+        lines.append(f"not there in {', '.join(step.unless)}")
     match step:
         case Probe() if step.expect:
             lag = f", lag {step.lag}" if step.lag is not None else ""
             lines.append(f"expected: {_expected(step.expect)}{lag}")
+            if step.swap:
+                lines.append(f"in {step.swap.twin} it is asked instead: {step.swap.text}")
         case Probe():
             lines.append(f"evidence: {', '.join(step.evidence)}" if step.evidence else "")
         case Gauge():

@@ -193,7 +193,7 @@ def _bench(settings: Settings, script: Script) -> Iterator[Bench]:
         settings.gateway(script) as gateway,
         Bench(
             settings.memory, settings.reader(), Path(folder), limit=settings.config.limit,
-            gateway=gateway, repeats=settings.config.repeats,
+            gateway=gateway, repeats=settings.config.repeats, vectors=settings.vectors,
         ) as bench,
     ):  # fmt: skip
         yield bench
@@ -304,9 +304,12 @@ def told(script: Script, shrunk: Shrunk, console: Console) -> None:
     room = script.header.notes.get(LIMIT)
     served = f" (at most {room} item{'s' if room != 1 else ''} a query)" if room else ""
     words = f"{step}: {violation.name}{served}"
-    if violation.expected:
-        words += f"; due: {violation.expected}; it gave: {violation.observed}"
-    _say(console, words)
+    _say(console, words + _due(violation))
+
+
+def _due(violation: Violation) -> str:
+    due = f"; due: {violation.expected}" if violation.expected else ""
+    return f"{due}; it gave: {violation.observed}" if violation.observed else due
 
 
 def _ending(shrunk: Shrunk, found: Found, options: Options, out: Path) -> str:
@@ -382,10 +385,8 @@ def _checked(bench: Bench, script: Script, fail_on: Sequence[str]) -> tuple[bool
     if against:
         first = against[0]
         step = script.steps[first.step].id
-        return False, (
-            f"{first.name} at {step}; due: {first.expected}; it gave: {first.observed}"
-            + (f"; and {len(against) - 1} more" if len(against) > 1 else "")
-        )
+        more = f"; and {len(against) - 1} more" if len(against) > 1 else ""
+        return False, f"{first.name} at {step}{_due(first)}{more}"
     if scored.outcome.failed:
         return False, f"unknown: {scored.outcome.failed} of {len(script.steps)} steps failed"
     if untried := [name for name in wanted if not _tried(scored.outcome.verdicts, name)]:
@@ -396,5 +397,3 @@ def _checked(bench: Bench, script: Script, fail_on: Sequence[str]) -> tuple[bool
 def _tried(verdicts: dict[str, ConditionVerdict], name: str) -> bool:
     tally = verdicts[CONDITION_OF[name]].names[name]
     return tally.opportunities > 0
-
-
