@@ -457,11 +457,11 @@ def twins(records: Sequence[Record]) -> Grid | None:
     if not found:
         return None
     rows = [[*key, *_effect(effects)] for key, effects in found.items()]
-    measures = {what: effects[0].measure for (_, _, what), effects in found.items()}
+    measures = {e.what: e.measure for effects in found.values() for e in effects if e.measure}
     notes = [
         "differ: points at which a run differs from its twin, of those compared; value: the size, "
         "with its 95% interval. null: the same between runs of one script.",
-        *(f"{what}: {measure}." for what, measure in measures.items() if measure),
+        *(f"{what}: {measure}." for what, measure in measures.items()),
     ]
     header = ["system", "twin", "what", "differ", "null", "value", "null"]
     return Grid("What twins showed", header, rows, notes)
@@ -476,9 +476,9 @@ def _effect(effects: Sequence[Effect]) -> list[str]:
     value, null_value = "-", "-"
     if points:
         mean = sum((effect.value or 0.0) * effect.n for effect in sized) / points
-        value = "\n".join([f"{mean:.3g}", *_interval(sized)])
+        value = "\n".join([_size(mean), *_interval(sized)])
     if points and len(null_values) == len(sized):
-        null_value = f"{sum(null_values) / points:.3g}"
+        null_value = _size(sum(null_values) / points)
     return [
         f"{sum(effect.differing for effect in effects)}/{sum(effect.n for effect in effects)}",
         f"{sum(nulls)}" if len(nulls) == len(effects) else "-",
@@ -493,7 +493,13 @@ def _interval(effects: Sequence[Effect]) -> list[str]:
     if over is None or over.low == over.high:
         own = [(e.low, e.high) for e in effects if e.low is not None and e.high is not None]
         over = Interval(min(o[0] for o in own), max(o[1] for o in own)) if own else None
-    return [] if over is None or over.low == over.high else [f"{over.low:.3g}–{over.high:.3g}"]
+    return (
+        [] if over is None or over.low == over.high else [f"{_size(over.low)}–{_size(over.high)}"]
+    )
+
+
+def _size(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def differences(records: Sequence[Record]) -> Grid | None:

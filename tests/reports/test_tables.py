@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from steeltrap.harness.record import (
+    Effect,
     Evidence,
     Outcome,
     Percentiles,
@@ -268,6 +269,34 @@ def test_notes_of_several_scripts_are_taken_together() -> None:
         "without evidence: 2",
         "defects: empty 2, joined 2",
     ]
+
+
+def effect(what: str, differing: int, null: int | None, **sized: Any) -> Effect:
+    return Effect(twin="asking", about="asking", what=what, n=20, differing=differing, null=null, **sized)  # fmt: skip
+
+
+def test_what_twins_showed_is_pooled_over_seeds() -> None:
+    """Counts add up; sizes are means, with an interval over seeds, or their own where all agree."""
+    told = {"measure": "advantage", "low": 0.6, "high": 1.0}
+    cells = [
+        record("gem", seed, effects=[
+            effect("direct", 0, None),
+            effect("order", 18 + seed, seed, value=0.5 + seed / 4, null_value=0.0, measure="distance"),
+            effect("distinguisher", 20, 0, value=1.0, null_value=0.1, **told),
+        ])
+        for seed in (0, 1)
+    ]  # fmt: skip
+    grid = tables.twins(cells)
+    assert grid is not None
+    assert grid.rows == [
+        ["gem", "asking", "direct", "0/40", "-", "-", "-"],
+        ["gem", "asking", "order", "37/40", "1", "0.625\n0.5–0.75", "0"],
+        ["gem", "asking", "distinguisher", "40/40", "0", "1\n0.6–1", "0.1"],
+    ]
+    assert grid.notes[1:] == ["order: distance.", "distinguisher: advantage."]
+    assert tables.twins(RECORDS) is None
+    for page in (layout.markdown(cells), printed(cells)):
+        assert "What twins showed" in page
 
 
 def test_no_differences_without_a_pair() -> None:
