@@ -11,6 +11,7 @@ from steeltrap.adapters.mutants import (
     beyond,
     bound,
     dependency,
+    erased,
     leaks,
     provenance,
     reading,
@@ -22,7 +23,7 @@ __all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS: dict[str, type[Mutant]] = {
     cls.name: cls
-    for module in (reading, state, dependency, provenance, bound, adaptation, beyond, leaks)
+    for module in (reading, state, dependency, provenance, bound, adaptation, beyond, leaks, erased)
     for cls in vars(module).values()
     if isinstance(cls, type)
     and issubclass(cls, Mutant)
