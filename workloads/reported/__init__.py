@@ -121,7 +121,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     units: dict[str, str]
     asks: dict[str, str]
     steps: list[_Act]
-    shows: Literal["", "trace", "leak"] = ""
+    shows: list[str] = []
     note: str = ""
 
     @property
@@ -143,11 +143,10 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         found = list(self.condition)
         if "C2" in found and "C1" not in found:
             found.append("C1")
-        if self.shows:
-            found.append(self.shows)
+        found += self.shows
         if any(act.importance == "vital" for act in self.steps):
             found += ["inverted-retention", "unrecoverable"]
-        return found
+        return list(dict.fromkeys(found))
 
 
 @cache
