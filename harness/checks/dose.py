@@ -27,8 +27,9 @@ a script are judged together and each counts as an opportunity.
 | the first read moves something, and no later one | inert-retrieval |
 | scores are given, and of two doses the higher never gives more | inert-retrieval |
 
-A memory that goes by the latest read alone (LRU) passes: its order among units last read at one
-instant moves, if not with the count. The reinforcement family asks with twins whether reading
+What is read at all is also held against what is not, however often: a memory that goes by the
+latest read alone (LRU) passes, since its order among units that were last read at one instant
+moves, if not with the count. The reinforcement family asks with twins whether reading
 matters at all; its pairs are no groups here.
 """
 
@@ -134,6 +135,11 @@ def _standing(group: Group) -> tuple[Moves, set[tuple[str, str]]]:
             if was < 0:
                 shows.add((one, two))
     return moves, shows
+
+
+def _survival(group: Group) -> tuple[Moves, set[tuple[str, str]]]:
+    """Whose life was the longer; that nothing was lost shows nothing."""
+    return _by({unit: float(left) for unit, left in group.left.items()}), set()
 
 
 def _by(values: dict[str, float]) -> Moves:
@@ -306,12 +312,19 @@ class Doses:
 def _trend(
     groups: Sequence[Group],
     moves: Callable[[Group], tuple[Moves, set[tuple[str, str]]]],
-    doses: Callable[[int], bool] = lambda _: True,
+    dose: Callable[[int], int | None] = lambda reads: reads,
 ) -> Trend:
-    """The trend over the units of some doses."""
+    """The trend over the units of some doses.
+
+    Args:
+        groups: to be taken together.
+        moves: what moved in a group, and pairs in which it would show.
+        dose: what a number of reads is taken for; None leaves the unit out.
+    """
     moved, chances = [], 0
     for group in groups:
-        reads = {unit: group.reads[unit] for unit in group.units if doses(group.reads[unit])}
+        taken = {unit: dose(group.reads[unit]) for unit in group.units}
+        reads = {unit: n for unit, n in taken.items() if n is not None}
         found, shows = moves(group)
         moved.append((found, reads))
         chances += sum(reads[b] > reads[a] for a, b in shows if a in reads and b in reads)
@@ -320,19 +333,28 @@ def _trend(
 
 def _name(groups: Sequence[Group]) -> tuple[str, bool]:
     """The violation that groups show together, and whether they could show any."""
-    doses = sorted({group.reads[unit] for group in groups for unit in group.units})
-    lasting = _trend([g for g in groups if g.left], lambda g: (_by({u: float(s) for u, s in g.left.items()}), set()))  # fmt: skip
+    left = [group for group in groups if group.left]
     blind = [group for group in groups if not group.salience]
-    whole = _trend(blind, _standing)
-    read = _trend(blind, _standing, lambda reads: reads > 0)
-    steps = [_trend(blind, _standing, lambda reads, pair=pair: reads in pair) for pair in pairwise(doses)]  # type: ignore[misc]  # fmt: skip
-    if any(trend.down for trend in (lasting, whole, read, *steps)):
+    doses = sorted({group.reads[unit] for group in groups for unit in group.units})
+    lasting = [_trend(left, _survival), _trend(left, _survival, _whether)]
+    standing = [_trend(blind, _standing), _trend(blind, _standing, _whether)]
+    finer = [_trend(blind, _standing, lambda n: n or None)]
+    finer += [_trend(blind, _standing, _one_of(*step)) for step in pairwise(doses)]
+    if any(trend.down for trend in (*lasting, *standing, *finer)):
         return ("unread-favoured" if _unread_rose(groups) else "wrong-direction"), True
-    stills = any(trend.still for trend in (whole, read, *steps))
-    inert = (stills or (whole.tried and not whole.up)) and not lasting.up
-    inert = inert or (lasting.tried and not lasting.up)
-    judged = inert or lasting.tried or whole.tried
-    return ("inert-retrieval" if inert else ""), judged
+    lasts, stands = (any(trend.up for trend in trends) for trends in (lasting, standing))
+    fates, moved = (any(trend.tried for trend in trends) for trends in (lasting, standing))
+    still = any(trend.still for trend in (*standing, *finer))
+    inert = not lasts and (fates or still or (moved and not stands))
+    return ("inert-retrieval" if inert else ""), inert or fates or moved
+
+
+def _whether(reads: int) -> int:
+    return min(reads, 1)
+
+
+def _one_of(low: int, high: int) -> Callable[[int], int | None]:
+    return lambda reads: reads if reads in (low, high) else None
 
 
 def _unread_rose(groups: Sequence[Group]) -> bool:
@@ -382,7 +404,7 @@ def _trends(groups: Sequence[Group]) -> dict[str, list[float]]:
         if len(group.salience) == len(group.units):
             moved["salience"] = _by({u: b - a for u, (a, b) in group.salience.items()})
         if group.left:
-            moved["survival"] = _by({unit: float(left) for unit, left in group.left.items()})
+            moved["survival"] = _survival(group)[0]
         for what, moves in moved.items():
             reads = {unit: group.reads[unit] for unit in group.units}
             pairs = sum(reads[a] != reads[b] for a, b in combinations(group.units, 2))
