@@ -12,7 +12,7 @@ from steeltrap.harness.evidence import CUTOFFS, evidence_rows
 from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.gateway.prices import cost_usd
 from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
-from steeltrap.harness.memory import Erases, Memory, Told
+from steeltrap.harness.memory import Erases, Memory, MemoryFault, Told
 from steeltrap.harness.metrics import timing
 from steeltrap.harness.models import Usage, UsesModels
 from steeltrap.harness.readers import READERS, Reader
@@ -149,14 +149,20 @@ def _drive(
                 raise RunStopped("the memory asks models, and there is no gateway to answer")
             gateway.begin()
             memory.connect(gateway.models)
-        memory.open(folder)
+        _open(memory, folder)
         meter = gateway.meter if gateway else None
-        drive(
-            memory, script, history, limit=limit, meter=meter, search=search, on_event=on_event
-        )
+        drive(memory, script, history, limit=limit, meter=meter, search=search, on_event=on_event)
     finally:
         memory.close()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open(memory: Memory, folder: Path) -> None:
+    try:
+        memory.open(folder)
+    except Exception as error:  # whatever it is, this memory cannot be run, and others can
+        words = str(error) if isinstance(error, MemoryFault) else f"{type(error).__name__}: {error}"
+        raise RunStopped(f"it cannot be opened: {words}") from error
 
 
 def _twin_history(cell: Cell, name: str) -> Path:

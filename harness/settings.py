@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from steeltrap.harness.gateway import Gateway
+    from steeltrap.harness.gateway.budget import Purse
 
 __all__ = [
     "ENTRY_POINTS",
@@ -150,8 +151,12 @@ class Settings:
         return "answers" in self.config.system
 
     @contextmanager
-    def gateway(self, script: Script) -> Iterator[Gateway | None]:
+    def gateway(self, script: Script, purse: Purse | None = None) -> Iterator[Gateway | None]:
         """Whoever answers the system's model calls, while it runs; None where it makes none.
+
+        Args:
+            script: what an ideal model understands.
+            purse: from which a real model is paid, where several cells share a budget.
 
         Raises:
             SettingsError: a setting of the model is missing or wrong.
@@ -166,7 +171,7 @@ class Settings:
             made = gateway(
                 _plain(self.config.model), _plain(self.config.faults), script=script,
                 embedder=self._embedder(), answer=_loaded(system.answers) if system.answers else None,
-                system=system.name,
+                system=system.name, purse=purse,
             )  # fmt: skip
         except ValueError as error:
             raise SettingsError(f"model={self.config.model.name}: {error}") from None

@@ -11,6 +11,8 @@ import msgspec
 
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.commands.watch import Watch
+from steeltrap.harness.drive import RunStopped
+from steeltrap.harness.gateway.budget import Purse
 from steeltrap.harness.history import read_events
 from steeltrap.harness.memory import capabilities
 from steeltrap.harness.record import Record
@@ -36,13 +38,24 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
     Raises:
         SettingsError, ScriptError, HistoryError, RecordError, StoreError: each names what is
             wrong and what to do; finished cells stay finished.
+        RunStopped: a system could not be opened, or a model call not be answered; the other
+            cells were run and are reported.
     """
     planned = cells(asked)
     done: dict[Path, tuple[Cell, Record]] = {}
+    stopped: list[str] = []
+    purse = Purse()
     for number, settings in enumerate(planned, 1):
-        cell, record = _one(settings, f"{number}/{len(planned)}", aside)
-        done[cell.folder] = cell, record
-    _report(list(done.values()), planned[0].folder, out)
+        try:
+            cell, record = _one(settings, f"{number}/{len(planned)}", aside, purse)
+        except RunStopped as why:
+            stopped.append(f"{settings.system}, seed {settings.config.seed}: {why}")
+        else:
+            done[cell.folder] = cell, record
+    if done:
+        _report(list(done.values()), planned[0].folder, out)
+    if stopped:
+        raise RunStopped("\n".join(dict.fromkeys(stopped)))
 
 
 def score(folder: Path, out: Console) -> None:
@@ -61,7 +74,7 @@ def score(folder: Path, out: Console) -> None:
     _report(done, folder, out)
 
 
-def _one(settings: Settings, place: str, aside: Console) -> tuple[Cell, Record]:
+def _one(settings: Settings, place: str, aside: Console, purse: Purse) -> tuple[Cell, Record]:
     """Run one cell, or find it finished."""
     script, reader = settings.script(), settings.reader()
     with closing(settings.memory()) as memory:
@@ -72,7 +85,7 @@ def _one(settings: Settings, place: str, aside: Console) -> tuple[Cell, Record]:
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
         return cell, record
     scorer = Scorer(script.header, able, reader)
-    with settings.gateway(script) as gateway, Watch(title, script, scorer, aside) as watch:
+    with settings.gateway(script, purse) as gateway, Watch(title, script, scorer, aside) as watch:
         record = run_cell(
             cell, settings.memory, script, reader, gateway=gateway, vectors=settings.vectors,
             on_event=watch,

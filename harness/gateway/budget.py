@@ -13,13 +13,28 @@ from steeltrap.harness.gateway import prices
 from steeltrap.harness.gateway.backend import Backend, BackendError, Call, Vectors
 from steeltrap.harness.models import Reply, Usage
 
-__all__ = ["BudgetError", "Budgeted"]
+__all__ = ["BudgetError", "Budgeted", "Purse"]
 
 _NOTHING: Final = Usage()
 
 
 class BudgetError(ValueError):
     """A budget cannot be kept; the message says why and what to do."""
+
+
+class Purse:
+    """What was spent so far; several back ends may spend from one.
+
+    Attributes:
+        used: what was used.
+        used_usd: what that cost; 0 without a limit in dollars.
+        spent: why no further call can be answered; empty as long as they can.
+    """
+
+    def __init__(self) -> None:
+        self.used = Usage()
+        self.used_usd = 0.0
+        self.spent = ""
 
 
 class Budgeted:
@@ -36,11 +51,7 @@ class Budgeted:
         embedding_model: of its vectors; empty where they cost nothing.
         limit_tokens: sent, received and embedded; None for any number.
         limit_usd: by the price table; None for any sum.
-
-    Attributes:
-        used: what was used so far.
-        used_usd: what that cost; 0 without a limit in dollars.
-        spent: why no further call can be answered; empty as long as they can.
+        purse: from which all is paid; by default one of its own.
 
     Raises:
         BudgetError: a limit that is none, or one in dollars for a model without a price.
@@ -54,6 +65,7 @@ class Budgeted:
         embedding_model: str = "",
         limit_tokens: int | None = None,
         limit_usd: float | None = None,
+        purse: Purse | None = None,
     ) -> None:
         self._inner = inner
         self.name = inner.name
@@ -61,9 +73,7 @@ class Budgeted:
         self._embedding_model = embedding_model
         self._limit_tokens = limit_tokens
         self._limit_usd = limit_usd
-        self.used = Usage()
-        self.used_usd = 0.0
-        self.spent = ""
+        self.purse = purse or Purse()
         _check(model, limit_tokens, limit_usd)
         if embedding_model and limit_usd is not None:
             _price(embedding_model)
@@ -99,8 +109,8 @@ class Budgeted:
         return vectors
 
     def _stop_if_spent(self) -> None:
-        if self.spent:
-            raise BackendError(self.spent, status=402, kind="budget")
+        if self.purse.spent:
+            raise BackendError(self.purse.spent, status=402, kind="budget")
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
@@ -109,23 +119,24 @@ class Budgeted:
             yield
         except BackendError as error:
             if error.kind == "budget":
-                self.spent = error.message
+                self.purse.spent = error.message
             raise
 
     def _count(self, model: str, usage: Usage) -> None:
         """Add up what a call used; the call after the one that reaches a limit is refused."""
-        self.used += msgspec.structs.replace(usage, calls=1)
+        purse = self.purse
+        purse.used += msgspec.structs.replace(usage, calls=1)
         if self._limit_usd is not None:
-            self.used_usd += _price(model, usage)
-        used = self.used.prompt_tokens + self.used.completion_tokens + self.used.embedded_tokens
+            purse.used_usd += _price(model, usage)
+        used = purse.used.prompt_tokens + purse.used.completion_tokens + purse.used.embedded_tokens
         if self._limit_tokens is not None and used >= self._limit_tokens:
             self._say(f"{self._limit_tokens} tokens", f"{used}")
-        elif self._limit_usd is not None and self.used_usd >= self._limit_usd:
-            self._say(f"{self._limit_usd:g} dollars", f"{self.used_usd:.4f}")
+        elif self._limit_usd is not None and purse.used_usd >= self._limit_usd:
+            self._say(f"{self._limit_usd:g} dollars", f"{purse.used_usd:.4f}")
 
     def _say(self, limit: str, used: str) -> None:
-        self.spent = (
-            f"the budget of {limit} is spent ({used} in {self.used.calls} calls of {self.name});"
+        self.purse.spent = (
+            f"the budget of {limit} is spent ({used} in {self.purse.used.calls} calls of {self.name});"
             " run again with a larger one to go on: what is recorded is not asked twice"
         )
 

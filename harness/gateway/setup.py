@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from steeltrap.harness.gateway.backend import Backend, Embedder
+from steeltrap.harness.gateway.budget import Budgeted, Purse
 from steeltrap.harness.gateway.faults import Faulty
 from steeltrap.harness.gateway.ideal import Ideal
 from steeltrap.harness.gateway.mind import Dials, ScriptMind
@@ -38,6 +39,7 @@ def gateway(
     embedder: Embedder,
     answer: Answerer | None,
     system: str,
+    purse: Purse | None = None,
 ) -> Gateway:
     """A gateway, not yet open.
 
@@ -48,6 +50,7 @@ def gateway(
         embedder: makes the vectors, unless the model's provider does.
         answer: how an ideal model answers the system's prompts; None: it cannot.
         system: name and version of the system, for errors.
+        purse: from which a real model is paid, where several gateways share a budget.
 
     Raises:
         ValueError: a setting is missing or wrong; the message names it.
@@ -58,7 +61,7 @@ def gateway(
         return _open(ideal, faults, embedder.dimension)
     from steeltrap.harness.gateway.upstream import LocalEmbeddings
 
-    asked = _recorded(model)
+    asked = _recorded(model, purse)
     if not model["embedding_model"]:
         return _open(LocalEmbeddings(asked, embedder), _patient(faults), embedder.dimension)
     if not model["dimension"]:
@@ -87,9 +90,8 @@ def _open(backend: Backend, faults: Mapping[str, Any], dimension: int) -> Gatewa
     return Gateway(_faulty(backend, faults), vectors, chat="chat", **patience)
 
 
-def _recorded(model: Mapping[str, Any]) -> Backend:
+def _recorded(model: Mapping[str, Any], purse: Purse | None) -> Backend:
     """A real model and its recordings, or these alone."""
-    from steeltrap.harness.gateway.budget import Budgeted
     from steeltrap.harness.gateway.recording import Recorded, Replay
     from steeltrap.harness.gateway.upstream import Upstream
 
@@ -103,7 +105,7 @@ def _recorded(model: Mapping[str, Any]) -> Backend:
     )  # fmt: skip
     budgeted = Budgeted(
         upstream, model=model["model"], embedding_model=model["embedding_model"] or "",
-        limit_tokens=model["budget_tokens"], limit_usd=model["budget_usd"],
+        limit_tokens=model["budget_tokens"], limit_usd=model["budget_usd"], purse=purse,
     )  # fmt: skip
     return Recorded(budgeted, folder)
 

@@ -9,8 +9,9 @@ import pytest
 
 from steeltrap.adapters.flat import Flat
 from steeltrap.adapters.ideal import Ideal
+from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.history import HistoryError
-from steeltrap.harness.memory import Memory
+from steeltrap.harness.memory import Memory, MemoryFault
 from steeltrap.harness.readers import Oracle, Top1
 from steeltrap.harness.record import read_record
 from steeltrap.harness.run import run_cell, score_cell
@@ -131,3 +132,20 @@ def test_what_cannot_be_observed_is_unknown_and_never_held(tmp_path: Path) -> No
     validities = {c: v.validity for c, v in record.outcome.verdicts.items()}
     assert {"C1": "held", "C2": "unknown", "C3": "unknown", "C4": "unknown", "C5": "unknown", "C6": "unknown"} == {c: validities[c] for c in validities if c != "beyond"}  # fmt: skip
     assert "the state cannot be listed" in record.outcome.verdicts["C2"].note
+
+
+class _Shut(Flat):
+    """A memory that cannot be opened."""
+
+    def open(self, folder: Path) -> None:
+        raise MemoryFault(f"shut: SHUT_KEY is not set, so {folder.name} stays empty")
+
+
+def test_a_memory_that_cannot_be_opened_stops_its_own_run_alone(
+    script: Script, tmp_path: Path
+) -> None:
+    """It is said in the memory's words, and nothing is recorded that could be taken for a result."""
+    shut = cell(tmp_path, script)
+    with pytest.raises(RunStopped, match="cannot be opened: shut: SHUT_KEY is not set"):
+        run_cell(shut, _Shut, script, Oracle())
+    assert not shut.record.exists()

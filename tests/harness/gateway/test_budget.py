@@ -42,11 +42,11 @@ def test_tokens_run_out(provider: Any) -> None:
     """Calls are answered as long as something is left, then refused without asking anybody."""
     budgeted = Budgeted(upstream(), model=MODEL, limit_tokens=2 * CALL_TOKENS + 1)
     for nth in range(3):
-        assert not budgeted.spent
+        assert not budgeted.purse.spent
         assert chat(budgeted, nth).text == "Lisbon."
     for nth in range(3, 6):
-        assert refused(budgeted, nth) == budgeted.spent
-    assert budgeted.spent == (
+        assert refused(budgeted, nth) == budgeted.purse.spent
+    assert budgeted.purse.spent == (
         "the budget of 2411 tokens is spent (3615 in 3 calls of openai:gpt-4o-mini);"
         " run again with a larger one to go on: what is recorded is not asked twice"
     )
@@ -57,7 +57,7 @@ def test_dollars_run_out(provider: Any) -> None:
     """Money is counted by the price table, what was cached at its own price."""
     budgeted = Budgeted(upstream(), model=MODEL, limit_usd=1.5 * CALL_USD)
     chat(budgeted)
-    assert budgeted.used_usd == pytest.approx(CALL_USD)
+    assert budgeted.purse.used_usd == pytest.approx(CALL_USD)
     chat(budgeted, 1)
     assert "dollars is spent (0.0002 in 2 calls" in refused(budgeted, 2)
 
@@ -71,8 +71,8 @@ def test_vectors_cost_too(provider: Any) -> None:
         limit_tokens=counted,
     )  # fmt: skip
     asyncio.run(budgeted.embed(of))
-    assert budgeted.used.embedded_tokens == counted
-    assert budgeted.used_usd == pytest.approx(counted * 0.02 / 1e6)
+    assert budgeted.purse.used.embedded_tokens == counted
+    assert budgeted.purse.used_usd == pytest.approx(counted * 0.02 / 1e6)
     with pytest.raises(BackendError, match="is spent"):
         asyncio.run(budgeted.embed(of))
 
@@ -82,8 +82,8 @@ def test_what_the_provider_does_not_count(provider: Any) -> None:
     provider.plan(200, {"choices": [{"message": {"content": "one two three"}}]})
     budgeted = Budgeted(upstream(), model=MODEL, limit_tokens=10**6)
     chat(budgeted)
-    assert budgeted.used.prompt_tokens == tokens.count("Where?")
-    assert budgeted.used.completion_tokens == tokens.count("one two three")
+    assert budgeted.purse.used.prompt_tokens == tokens.count("Where?")
+    assert budgeted.purse.used.completion_tokens == tokens.count("one two three")
 
 
 def test_no_limit(provider: Any) -> None:
@@ -92,7 +92,7 @@ def test_no_limit(provider: Any) -> None:
     budgeted.begin()
     for nth in range(3):
         chat(budgeted, nth)
-    assert (budgeted.used.calls, budgeted.spent) == (3, "")
+    assert (budgeted.purse.used.calls, budgeted.purse.spent) == (3, "")
 
 
 def test_failures_cost_nothing(provider: Any) -> None:
@@ -101,7 +101,7 @@ def test_failures_cost_nothing(provider: Any) -> None:
     budgeted = Budgeted(upstream(), model=MODEL, limit_tokens=1)
     with pytest.raises(BackendError, match="overloaded"):
         chat(budgeted)
-    assert (budgeted.used.calls, budgeted.spent) == (0, "")
+    assert (budgeted.purse.used.calls, budgeted.purse.spent) == (0, "")
 
 
 def test_an_empty_account_is_a_spent_budget(provider: Any) -> None:
@@ -109,7 +109,7 @@ def test_an_empty_account_is_a_spent_budget(provider: Any) -> None:
     provider.plan(429, {"error": {"message": "no credit", "code": "insufficient_quota"}})
     budgeted = Budgeted(upstream(), model=MODEL)
     assert "no credit" in refused(budgeted)
-    assert "no credit" in budgeted.spent
+    assert "no credit" in budgeted.purse.spent
     assert len(provider.seen) == 1
 
 
@@ -140,7 +140,7 @@ def test_a_stopped_run_goes_on_with_more(provider: Any, tmp_path: Path) -> None:
             try:
                 answered.append(chat(recorded, nth).text)
             except BackendError:
-                assert budgeted.spent
+                assert budgeted.purse.spent
         return answered
 
     assert len(go(CALL_TOKENS + 1)) == 2

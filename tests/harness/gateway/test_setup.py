@@ -17,6 +17,7 @@ from steeltrap.harness.gateway.ideal import Ideal
 from steeltrap.harness.gateway.mind import Dials, ScriptMind
 from steeltrap.harness.gateway.server import Gateway
 from steeltrap.harness.history import read_events
+from steeltrap.harness.models import Ask, Mind, NotUnderstood, Reply
 from steeltrap.harness.record import Record
 from steeltrap.harness.settings import cells
 from steeltrap.harness.store import find_records
@@ -27,10 +28,17 @@ QUIET = Console(quiet=True)
 
 @contextmanager
 def provider(dials: Dials | None = None) -> Iterator[Gateway]:
-    """A second server on loopback that plays a provider; a mind stands behind it."""
-    made = cells(SCRIPT)[0].script()
+    """A second server on loopback that plays a provider; minds for two seeds stand behind it."""
+    minds = [ScriptMind(cell.script(), dials) for cell in cells([*SCRIPT, "seed=0,1"])]
+
+    def either(ask: Ask, mind: Mind) -> Reply | None:
+        try:
+            return answer(ask, mind)
+        except NotUnderstood:
+            return answer(ask, minds[1])
+
     embedder = HashEmbedder()
-    with Gateway(Ideal(answer, ScriptMind(made, dials), embedder, system="x"), embedder) as served:
+    with Gateway(Ideal(either, minds[0], embedder, system="x"), embedder) as served:
         yield served
 
 
@@ -147,3 +155,16 @@ def test_what_is_wrong_with_a_model_is_said_by_its_setting(
         assert words in capsys.readouterr().err
     assert main(["run", *SCRIPT, f"runs={tmp_path}", "model=upstream", "model.model=x"]) == 2
     assert "OPENAI_API_KEY" in capsys.readouterr().err
+
+
+def test_a_budget_is_that_of_the_whole_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What one cell has spent the next ones do not have; each of them says so, and none is lost."""
+    with provider() as served:
+        whole = ran(tmp_path / "one", *upstream(served))
+        tokens = sum(u.prompt_tokens + u.completion_tokens for u in whole.outcome.usage.values())
+        asked = ["run", *SCRIPT, f"runs={tmp_path / 'two'}", *upstream(served), "seed=0,1"]
+        assert main([*asked, f"model.budget_tokens={round(tokens * 1.2)}"]) == 1
+    assert len(list(find_records(tmp_path / "two"))) == 1
+    assert "the budget of" in capsys.readouterr().err
