@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from steeltrap.harness import values
 from steeltrap.harness.history import Left, Remains
 from steeltrap.harness.memory import Item
 from steeltrap.harness.script import Audit, Erasure, Probe, Script, Turn
@@ -93,10 +94,11 @@ class Search:
         return Remains(files=len(files), things=things_count, left=left)
 
     def _told(self, i: int, gone: Iterable[str]) -> list[str]:
-        """All else that the memory was told or asked until now, and the times of it."""
+        """All else that the memory was told or asked until now, what followed, and when it was."""
         told: dict[str, None] = {}
         for step in self._steps[: i + 1]:
             told |= {step.at: None, step.at.replace("T", " "): None}
+            told |= {values.display(c.value): None for c in step.changes if c.value}
             if isinstance(step, Turn | Probe | Audit):
                 told[step.text] = None
         return [text for text in told if text not in gone]
