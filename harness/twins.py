@@ -128,6 +128,10 @@ def _read(events: Events) -> Iterable[Event]:
     return read_events(events) if isinstance(events, Path) else events
 
 
+def _blind(step: Step) -> bool:
+    return isinstance(step, Gauge) and step.blind
+
+
 def sightings(script: Script, events: Events) -> dict[str, Sighting]:
     """What was seen at each step that was done and shows anything, by its id."""
     items: list[Item] = []
@@ -135,7 +139,7 @@ def sightings(script: Script, events: Events) -> dict[str, Sighting]:
     for event in _read(events):
         step = script.steps[event.i]
         items += event.new
-        if event.type != "ok" or not isinstance(step, Probe | Gauge | Audit):
+        if event.type != "ok" or not isinstance(step, Probe | Gauge | Audit) or _blind(step):
             continue
         served = [items[number] for number in event.served]
         given = [items[number] for number in event.versions or ()]
