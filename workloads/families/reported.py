@@ -204,8 +204,8 @@ def no_spaces(stage: Stage) -> Iterator[int]:
     """Chinese or Japanese: no spaces between words, and names that have no other spelling."""
     languages = read("kinds")["unspaced"]
     words = languages[stage.deal("unspaced", tuple(languages))]
-    topic = stage.dice.pick(words["names"].split()) + stage.dice.pick(words["titles"].split())
-    meals = [_meal(stage, words) for _ in range(3)]
+    topic = _joined(stage, "name", words, ("names", "given", "titles"))
+    meals = [f"text:{_joined(stage, 'text', words, ('first', 'last'))}" for _ in range(3)]
     slot = _person(stage, words["field"], topic=topic)
     _say(stage, "tell", slot, meals[0], words["tell"])
     for old, meal in pairwise(meals):
@@ -214,13 +214,15 @@ def no_spaces(stage: Stage) -> Iterator[int]:
     stage.op("restate", slot)
 
 
-def _meal(stage: Stage, words: Mapping[str, str]) -> str:
-    first, last = words["first"].split(), words["last"].split()
-    while True:
-        parts = dict.fromkeys(stage.dice.pick(first) for _ in range(stage.dice.between(1, 3)))
-        meal = f"text:{''.join([*parts, stage.dice.pick(last)])}"
-        if stage.mint.claim(meal):
-            return meal
+def _joined(stage: Stage, kind: Kind, words: Mapping[str, str], parts: Sequence[str]) -> str:
+    """A new name or text, its parts written together; the first part more than once in time."""
+    for tries in range(10_000):
+        first = [stage.dice.pick(words[parts[0]].split()) for _ in range(1 + tries // 60)]
+        rest = [stage.dice.pick(words[part].split()) for part in parts[1:]]
+        joined = "".join([*dict.fromkeys(first), *rest])
+        if stage.mint.claim(f"{kind}:{joined}"):
+            return joined
+    raise AssertionError(f"no further {kind} can be made of {', '.join(parts)}")
 
 
 def numbered_names(stage: Stage) -> Iterator[int]:
