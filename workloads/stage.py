@@ -130,7 +130,8 @@ class Stage:
         self._decks: dict[str, list[str]] = {}
         self._quiet = False
         self._never: dict[str, tuple[str, ...]] = {}
-        """Units and tenants of which no step speaks in some twins."""
+        """Units and tenants of which no step speaks in some twins, until they are erased: from
+        then on both runs ask for them, since a question is a read, and may leave a mark."""
 
     # ------------------------------------------------------------ choosing what to talk about
 
@@ -302,6 +303,9 @@ class Stage:
         )  # fmt: skip
         changes = self._add(step)
         gone = [change.unit for change in changes if change.cause == "erased"]
+        erased = (slot.unit if slot else tenant,)
+        for twin, units in self._never.items():
+            self._never[twin] = tuple(unit for unit in units if unit not in erased)
         self._erased += gone
         self._last_unit[tenant] = None
         self._follow_up(changes)
@@ -357,7 +361,8 @@ class Stage:
             self._quiet = False
 
     def never(self, twin: str, *gone: str) -> None:
-        """Units or tenants that never are in a twin: from here on no step speaks of them there."""
+        """Units or tenants that never are in a twin: until they are erased here, no step speaks of
+        them there."""
         self._never[twin] = self._never.get(twin, ()) + gone
 
     def pause(self, days: int = 0) -> None:
