@@ -55,6 +55,56 @@ A run that was stopped goes on where it was when the same command is given again
 """
 
 
+_SHRINK_HELP: Final = """\
+Finds the shortest conversation that still shows a violation of a run, prints it with what is true
+beside it, and writes it as a script that belongs into the repository of whoever makes the memory.
+
+  steeltrap shrink runs/main/vector-adversarial-0-1b9f03c2 exposed-history
+  steeltrap shrink script.jsonl stale-read system=vector system.capacity_turns=100
+
+RUN is a run folder, or a script file with the system that it is run on.
+VIOLATION is a name, NAME@UNIT for that of one unit, or the number of a line of violations.jsonl.
+
+  out=FILE              where the script goes; by default below the run, shrunk/NAME.jsonl
+  budget_s=N            no candidate is tried after so many seconds (60; 0: no end)
+  budget_runs=N         so many candidates are tried at most
+  seed=N                tries in another order (0)
+  repeats=N share=P     for systems that vary: a candidate counts where it shows the violation in
+                        the share P of N runs (repeats=5 share=0.8)
+  fresh=true            makes the memory anew for each candidate, and does not open one again
+
+The same command goes on where it was stopped. What takes room takes many turns, so where more than
+four are needed fewer items may be served, or less be kept; the script then says so.
+"""
+
+_HUNT_HELP: Final = """\
+Makes up conversations, runs them, and shrinks each kind of violation that it finds.
+
+  steeltrap hunt system=mem0
+  steeltrap hunt system=vector name=resurrection budget_s=300
+
+  system=NAME           a memory, with settings as in `run`
+  name=NAME             stops at this violation; several by commas
+  budget_s=N            looks for so long, and then shrinks each for half as long at most (120)
+  examples=N            so many conversations at most (1000)
+  seed=N                makes up others (0)
+  turns=N               length of a conversation at most (14)
+  out=FOLDER            where the scripts go, one for each name (hunted/SYSTEM)
+"""
+
+_CHECK_HELP: Final = """\
+Runs scripts on a memory, and ends with exit code 1 when one shows what it must not.
+
+  steeltrap check tests/memory/*.jsonl system=mem0
+
+  system=NAME           a memory, with settings as in `run`
+  fail_on=NAME[,NAME]   the violations that count; by default those that a script was made to show
+                        (by `shrink` or `hunt`), or else any
+
+What could not be put to the test, as when steps fail, is unknown, and no pass.
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
@@ -69,8 +119,30 @@ def parser() -> argparse.ArgumentParser:
     validate = commands.add_parser("validate", help="prove the checks by mutants of a memory")
     validate.add_argument("--full", action="store_true", help="50 seeds instead of a handful")
     validate.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
+    _add_search(commands)
     _add_systems(commands)
     return top
+
+
+def _add_search(commands: Any) -> None:
+    shrink = _told(commands, "shrink", "the shortest conversation that shows a violation", _SHRINK_HELP)  # fmt: skip
+    shrink.usage = "steeltrap shrink RUN VIOLATION [KEY=VALUE ...]"
+    shrink.add_argument("run", type=Path, metavar="RUN", help=argparse.SUPPRESS)
+    shrink.add_argument("violation", metavar="VIOLATION", help=argparse.SUPPRESS)
+    shrink.add_argument("settings", nargs="*", metavar="KEY=VALUE", help=argparse.SUPPRESS)
+    hunt = _told(commands, "hunt", "look for violations, and shrink what is found", _HUNT_HELP)
+    hunt.usage = "steeltrap hunt system=NAME [KEY=VALUE ...]"
+    hunt.add_argument("settings", nargs="+", metavar="KEY=VALUE", help=argparse.SUPPRESS)
+    check = _told(commands, "check", "does a memory hold on a script? exit code 1 if not", _CHECK_HELP)  # fmt: skip
+    check.usage = "steeltrap check FILE [FILE ...] system=NAME [KEY=VALUE ...]"
+    check.add_argument("words", nargs="+", metavar="FILE", help=argparse.SUPPRESS)
+
+
+def _told(commands: Any, name: str, line: str, words: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=line, description=words, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    return made
 
 
 def _add_run(commands: Any) -> None:
@@ -130,6 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     does not exist.
     """
     from steeltrap.harness.settings import SettingsError
+    from steeltrap.harness.shrink import ShrinkError
 
     words = list(sys.argv[1:] if arguments is None else arguments)
     # argparse wants what is optional first; Hydra's users write `-m` anywhere
@@ -139,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _dispatch(asked)
     except SettingsError as error:
         return _say(error, 2)
-    except (ScriptError, HistoryError, RecordError, StoreError, RunStopped) as error:
+    except (ScriptError, HistoryError, RecordError, StoreError, RunStopped, ShrinkError) as error:
         return _say(error, 1)
     except KeyboardInterrupt:
         return _say("stopped; give the same command again to go on from here", 130)
@@ -189,7 +262,24 @@ def _dispatch(asked: argparse.Namespace) -> int:
             return _validate(asked, out)
         case "systems":
             return _systems(asked, out)
+        case "shrink" | "hunt" | "check":
+            return _search(asked, out, Console(stderr=True))
     return 0
+
+
+def _search(asked: argparse.Namespace, out: Console, aside: Console) -> int:
+    """The commands that look for violations."""
+    from steeltrap.harness.commands import hunt, shrink
+
+    match asked.command:
+        case "shrink":
+            done = shrink.shrink(asked.run, asked.violation, asked.settings, out, aside)
+        case "hunt":
+            done = hunt.hunt(asked.settings, out, aside)
+        case _:
+            files = [Path(word) for word in asked.words if "=" not in word]
+            done = shrink.check(files, [word for word in asked.words if "=" in word], out)
+    return 0 if done else 1
 
 
 def _systems(asked: argparse.Namespace, out: Console) -> int:

@@ -47,10 +47,13 @@ class Progress:
             self._status.stop()
 
     def __call__(self, search: Search, doing: str) -> None:
-        """Take in how far the search is."""
-        now = time.monotonic()
-        if self._status is None or now - self._drawn < _REFRESH_S:
-            return
-        self._drawn = now
+        """Take in how far a search is."""
         best = f"{search.best.turns} turns" if search.best else "nothing yet"
-        self._status.update(f"{self._title}: {best}, {search.tried} tried, {doing}")
+        self.say(f"{best}, {search.tried} tried, {doing}")
+
+    def say(self, words: str) -> None:
+        """Show how far it is."""
+        now = time.monotonic()
+        if self._status is not None and now - self._drawn >= _REFRESH_S:
+            self._drawn = now
+            self._status.update(f"{self._title}: {words}")

@@ -27,7 +27,20 @@ from steeltrap.workloads.simpler import SIMPLER, numbered
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["MEANS", "SHOWS", "Found", "Options", "check", "kept", "search", "shrink", "told"]
+__all__ = [
+    "MEANS",
+    "SHOWS",
+    "Found",
+    "Options",
+    "bench_of",
+    "check",
+    "ending",
+    "kept",
+    "one",
+    "search",
+    "shrink",
+    "told",
+]
 
 SHOWS: Final = "shows"
 """Note of a script: the violation that it was made to show."""
@@ -88,7 +101,7 @@ def shrink(run: Path, wanted: str, asked: Sequence[str], out: Console, aside: Co
     script = kept(shrunk.script, found, spec, shrunk.violation)
     script.write(target)
     told(script, shrunk, out)
-    _say(out, _ending(shrunk, found, options, target))
+    _say(out, ending(shrunk, found, options, target))
     return shrunk.confirmed
 
 
@@ -148,15 +161,20 @@ def _of_file(path: Path, wanted: str, rest: Sequence[str]) -> Found:
     """A violation that a script shows when it is run now."""
     from steeltrap.workloads.check import check as checked
 
-    settings, script = _one(rest), checked(path)
-    with _bench(settings, script) as bench:
+    settings, script = one(rest), checked(path)
+    with bench_of(settings, script) as bench:
         scored = bench.run(script, [twin.name for twin in script.header.twins])
     violation = _chosen(scored.violations, wanted, f"{path} on {settings.system}")
     out = path.with_name(f"{path.stem}-{violation.name}.jsonl")
     return Found(violation, script, settings, path.name, out)
 
 
-def _one(asked: Sequence[str]) -> Settings:
+def one(asked: Sequence[str]) -> Settings:
+    """The settings of one system.
+
+    Raises:
+        SettingsError: none is named, or several are.
+    """
     if not any(word.startswith("system=") for word in asked):
         raise SettingsError("a script does not say on what it is run: give system=NAME")
     planned = cells(asked)
@@ -186,7 +204,7 @@ def _chosen(violations: Sequence[Violation], wanted: str, where: str) -> Violati
 
 
 @contextmanager
-def _bench(settings: Settings, script: Script) -> Iterator[Bench]:
+def bench_of(settings: Settings, script: Script) -> Iterator[Bench]:
     """A bench for a system, with its gateway."""
     with (
         tempfile.TemporaryDirectory(prefix="steeltrap-") as folder,
@@ -223,7 +241,7 @@ def search(
         out.with_suffix(".journal") if out else None,
         _identity(spec, violation, options),
     )
-    with _bench(settings, script) as bench, Progress(violation.name, aside) as watch:
+    with bench_of(settings, script) as bench, Progress(violation.name, aside) as watch:
         bench.fresh = options.fresh
         try:
             for by_twins in (twinned, not twinned):
@@ -312,7 +330,7 @@ def _due(violation: Violation) -> str:
     return f"{due}; it gave: {violation.observed}" if violation.observed else due
 
 
-def _ending(shrunk: Shrunk, found: Found, options: Options, out: Path) -> str:
+def ending(shrunk: Shrunk, found: Found, options: Options, out: Path) -> str:
     """How it went, and how the conversation is run again."""
     turns = f"{found.script.turns} turns to {shrunk.script.turns}"
     lines = [f"{turns}, {shrunk.tried} candidates, {shrunk.seconds:.1f} s"]
@@ -362,13 +380,13 @@ def check(paths: Sequence[Path], asked: Sequence[str], out: Console) -> bool:
     from steeltrap.workloads.check import check as checked
 
     names = [word.partition("=")[2] for word in asked if word.startswith("fail_on=")]
-    settings = _one([word for word in asked if not word.startswith("fail_on=")])
+    settings = one([word for word in asked if not word.startswith("fail_on=")])
     fail_on = [name for word in names for name in word.split(",") if name]
     if unknown := [name for name in fail_on if name not in CONDITION_OF]:
         raise SettingsError(f"fail_on={unknown[0]}: known: {', '.join(CONDITION_OF)}")
     scripts = [checked(path) for path in paths]
     good = True
-    with _bench(settings, scripts[0]) as bench:
+    with bench_of(settings, scripts[0]) as bench:
         for path, script in zip(paths, scripts, strict=True):
             held, words = _checked(bench, script, fail_on)
             _say(out, f"{path}: {words}")
