@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from steeltrap.harness.record import Record
 from steeltrap.reports import figures, tables
 from steeltrap.reports.facts import comparable, facts, title
+from steeltrap.reports.promises import promises
 from steeltrap.reports.tables import Grid
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
     if full or group[0].spec.script in FAMILIES_SHOWN:
         grids += tables.families(group, abreast=None if full else 4)
     if full:
-        grids += [tables.names(group), tables.differences(group), tables.lost(group)]
+        grids += [tables.names(group), promises(group)]
+        grids += [tables.differences(group), tables.lost(group)]
     return [grid for grid in grids if grid]
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Grid",
+    "by_system",
     "conditions",
     "costs",
     "differences",
@@ -39,6 +40,7 @@ __all__ = [
     "lost",
     "models",
     "names",
+    "tally",
     "twins",
 ]
 
@@ -98,7 +100,7 @@ def _numbers(record: Record) -> dict[str, Any]:
     return row
 
 
-def _by_system(records: Sequence[Record]) -> dict[str, list[Record]]:
+def by_system(records: Sequence[Record]) -> dict[str, list[Record]]:
     """The records of each system; the embedder is part of the name where a system had several."""
     embedders: dict[str, list[str]] = {}
     for record in records:
@@ -123,7 +125,7 @@ def conditions(records: Sequence[Record]) -> Grid | None:
     tested = (v.opportunities for r in records for v in r.outcome.verdicts.values())
     if not any(tested) and any(record.outcome.evidence for record in records):
         return None
-    systems = _by_system(records)
+    systems = by_system(records)
     rows = [
         [system, *(_condition(own, condition) for condition in CONDITIONS)]
         for system, own in systems.items()
@@ -189,7 +191,7 @@ def _reasons(systems: dict[str, list[Record]]) -> dict[tuple[str, str], list[str
 
 def costs(records: Sequence[Record]) -> Grid | None:
     """Systems by recall, time of a retrieval, tokens and footprint; None where nothing was measured."""
-    frames = {system: frame(own) for system, own in _by_system(records).items()}
+    frames = {system: frame(own) for system, own in by_system(records).items()}
     columns = {
         name: cells
         for name, (number, cell) in _COSTS.items()
@@ -209,7 +211,7 @@ def models(records: Sequence[Record]) -> Grid | None:
     """Systems by what they asked models for; None where none asked any."""
     rows = [
         [system, *_asked(own)]
-        for system, own in _by_system(records).items()
+        for system, own in by_system(records).items()
         if any(record.outcome.usage for record in own)
     ]
     if not rows:
@@ -254,7 +256,7 @@ def doses(records: Sequence[Record]) -> Grid | None:
     """Systems by what answers how often a unit is read; None where the script gives no doses."""
     found = {
         system: [r.outcome.dose for r in own if r.outcome.dose]
-        for system, own in _by_system(records).items()
+        for system, own in by_system(records).items()
     }
     given = sorted({dose.reads for own in found.values() for one in own for dose in one.doses})
     if not given:
@@ -305,7 +307,7 @@ def lost(records: Sequence[Record]) -> Grid | None:
     """Every turn that did not go in, with what became of it; None where all did."""
     rows = [
         [system, str(record.spec.seed), turn, why]
-        for system, own in _by_system(records).items()
+        for system, own in by_system(records).items()
         for record in own
         for turn, why in record.outcome.lost.items()
     ]
@@ -319,11 +321,11 @@ def lost(records: Sequence[Record]) -> Grid | None:
 
 def names(records: Sequence[Record]) -> Grid | None:
     """Violation names by system: counts over opportunities; None where none was tested."""
-    systems = _by_system(records)
+    systems = by_system(records)
     rows = []
     for condition in (*CONDITIONS, BEYOND):
         for name in NAMES[condition]:
-            cells = [_tally(own, condition, name) for own in systems.values()]
+            cells = [tally(own, condition, name) for own in systems.values()]
             if any(cell != "-" for cell in cells):
                 rows.append([condition, name, *cells])
     if not rows:
@@ -332,7 +334,8 @@ def names(records: Sequence[Record]) -> Grid | None:
     return Grid("Violations by name", ["", "violation", *systems], rows, notes)
 
 
-def _tally(records: Sequence[Record], condition: str, name: str) -> str:
+def tally(records: Sequence[Record], condition: str, name: str) -> str:
+    """Violations of a name over its opportunities; `-` where it was put to no test."""
     verdicts = [r.outcome.verdicts[condition] for r in records if condition in r.outcome.verdicts]
     tallies: list[Tally] = [v.names[name] for v in verdicts if name in v.names]
     opportunities = sum(tally.opportunities for tally in tallies)
@@ -348,7 +351,7 @@ def families(records: Sequence[Record], *, abreast: int | None = None) -> list[G
         records: of one script.
         abreast: so many systems a table; by default all. A script of one family has no table.
     """
-    systems = list(_by_system(records).items())
+    systems = list(by_system(records).items())
     found = {system: _pooled(own) for system, own in systems}
     order = distinct(family for r in records for family in r.outcome.by_family)
     tested = {family: _tested(family, found.values()) for family in order}
@@ -417,7 +420,7 @@ def _came_of(counts: dict[str, list[int]], keys: Sequence[str]) -> str:
 def evidence(records: Sequence[Record]) -> list[Grid]:
     """Evidence recall of public data by category and cut-off; one table for each selection."""
     found: dict[str, dict[tuple[str, str], dict[int, list[Evidence]]]] = {}
-    for system, own in _by_system(records).items():
+    for system, own in by_system(records).items():
         for one in (one for record in own for one in record.outcome.evidence):
             rows = found.setdefault(one.left_out, {})
             rows.setdefault((system, one.category), {}).setdefault(one.k, []).append(one)
@@ -450,7 +453,7 @@ def _weighted(cells: Sequence[Evidence]) -> str:
 def twins(records: Sequence[Record]) -> Grid | None:
     """What twins showed but for reading (C6), by what differs in them; None without such twins."""
     found: dict[tuple[str, str, str], list[Effect]] = {}
-    for system, own in _by_system(records).items():
+    for system, own in by_system(records).items():
         for record in own:
             for effect in record.outcome.effects:
                 found.setdefault((system, effect.about, effect.what), []).append(effect)
@@ -510,7 +513,7 @@ def differences(records: Sequence[Record]) -> Grid | None:
     """
     rates = {
         system: {condition: _rates(own, condition) for condition in CONDITIONS}
-        for system, own in _by_system(records).items()
+        for system, own in by_system(records).items()
     }
     pairs = list(itertools.combinations(rates, 2))
     found = {
