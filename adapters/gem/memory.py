@@ -87,6 +87,7 @@ class Gem:
 
     def ingest(self, turn: Utterance) -> None:
         """Interpret and ingest one turn."""
+        _refuse_nobody(turn.tenant)
         self._passed(turn.at, turn.tenant)
         try:
             self.take_in(turn)
@@ -111,6 +112,7 @@ class Gem:
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """What answers a question; it is reinforced."""
+        _refuse_nobody(query.tenant)
         self._passed(query.at)
         try:
             return self.answer(query)
@@ -130,6 +132,7 @@ class Gem:
 
     def history(self, subject: Subject) -> Sequence[Item]:
         """Every value that a field had; where there is no such field, the notes on it."""
+        _refuse_nobody(subject.tenant)
         found = self.memory.history(subject.tenant, subject.topic, subject.field)
         return [item(s) for s in found or self.memory.notes(subject.tenant, subject.text)]
 
@@ -139,6 +142,7 @@ class Gem:
 
     def recover(self, subject: Subject) -> Sequence[Item]:
         """The present value, also where it is hidden or archived."""
+        _refuse_nobody(subject.tenant)
         found = self.memory.lookup(subject.tenant, subject.topic, subject.field)
         return (
             [item(found)]
@@ -180,6 +184,12 @@ class Gem:
         self._now = max(self._now, at)
         if tenant is not None:
             self._tenants.setdefault(tenant)
+
+
+def _refuse_nobody(tenant: str) -> None:
+    """Nothing is kept or sought without a tenant."""
+    if not tenant:
+        raise MemoryFault("gem: whose memory is meant? Nothing is kept without a tenant's name")
 
 
 def item(served: Served) -> Item:
