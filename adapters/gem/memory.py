@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -29,6 +30,8 @@ __all__ = ["Gem"]
 
 FILE = "gem.db"
 EPOCH = "1970-01-01T00:00"
+ALL = 1_000_000
+"""A look-up of notes leaves none out."""
 
 
 class Gem:
@@ -157,14 +160,23 @@ class Gem:
     # ------------------------------------------------------------ the whole
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Remove a field or a tenant for good; what is not there needs no removal."""
-        try:
-            if subject is None:
-                self.memory.erase(tenant)
-            else:
-                self.memory.erase(tenant, subject.topic, subject.field)
-        except KeyError:
+        """Remove a field or a tenant for good; what is not there needs no removal.
+
+        With a field go the notes that name it: by field and topic, or by field in its topic.
+        """
+        if subject is None:
+            self._erase(tenant)
             return
+        self._erase(tenant, subject.topic, subject.field)
+        topic, field = subject.topic.casefold(), subject.field.casefold()
+        for note in self.memory.notes(tenant, f"{subject.field} {subject.topic}", limit=ALL):
+            text = note.value.casefold()
+            if field in text and (topic in text or topic == note.topic.casefold()):
+                self._erase(tenant, note.topic, note.field)
+
+    def _erase(self, *what: str) -> None:
+        with suppress(KeyError):
+            self.memory.erase(*what)
 
     def fork(self) -> Gem:
         """A copy in memory."""

@@ -10,8 +10,11 @@ down and what remains may rank otherwise; so in such a list only texts that the 
 count as more, and where anything was lost, order and scores are not judged.
 
 **Chance.** A place at which repeats of this very script differ as often as the twin does tells
-nothing. A step at which what was erased was served or listed by name has been counted there
-(`reads.Beyond`), and is not counted again.
+nothing.
+
+**One cause, one name.** What is left behind shows in several places at once: a step is one
+opportunity, and is named by the first of them. A step at which what was erased was served or
+listed by name has been counted there (`reads.Beyond`), and is not counted again.
 
 Files are searched when it happens (`harness.remains`); `Files` judges what was found.
 """
@@ -51,20 +54,19 @@ def compare(of: Comparison) -> Compared:
     after = {step: seen for step, seen in of.here.items() if seen.i > erased}
     found = _Difference(after, of.there)
     repeats = [_Difference(after, run) for run in of.again]
-    compared = Compared("trace")
+    compared = Compared("trace", opportunities=len(found.steps))
+    shown: dict[str, str] = {}
     for place in PLACES:
         told = found.told(place)
         chance = [repeat.told(place) for repeat in repeats]
         null = max(map(len, chance), default=None)
         if found.tested(place):
             compared.effects.append(_effect(of, place, found.tested(place), len(told), null))
-        compared.opportunities += found.tested(place)
         if len(told) > (null or 0):
-            compared.violations += [
-                _violation(of, after[step], f"{place}: {what}")
-                for step, what in told.items()
-                if not any(step in repeat for repeat in chance)
-            ]
+            for step, what in told.items():
+                if not any(step in repeat for repeat in chance):
+                    shown.setdefault(step, f"{place}: {what}")
+    compared.violations = [_violation(of, after[step], what) for step, what in shown.items()]
     compared.effects.append(_loss(of, found, repeats))
     return compared
 
@@ -203,7 +205,7 @@ def _both(here: Sighting, there: Sighting) -> Iterator[tuple[Place, bool, list[I
     elif isinstance(here.step, Audit):
         # Without a history of its own it was asked for one, and what it served is its answer.
         yield "history", True, here.given or here.served, there.given or there.served
-        yield "recovered", False, here.recovered, there.recovered
+        yield "recovered", True, here.recovered, there.recovered
     else:
         yield "served", True, here.served, there.served
 
