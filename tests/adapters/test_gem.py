@@ -210,6 +210,41 @@ def test_an_erased_tenant_is_gone(gem: Gem) -> None:
     assert ["t2"] == [source for item in gem.active("acme") for source in item.sources or ()]
 
 
+@pytest.mark.parametrize(("salience", "found"), [("tenant", set()), ("shared", {"leak"})])
+def test_one_salience_for_all_tenants_leaks(salience: str, found: set[str]) -> None:
+    """What one tenant reads moves the other's ranking where they share a signal, and only there."""
+
+    def make() -> ToldGem:
+        return ToldGem(embedder=HashEmbedder(), salience=salience)  # type: ignore[arg-type]
+
+    one = compose(ScriptSettings(name="leaks", families={"leak-asking": 1.0}, turns=60), 0)
+    assert (found, 0) == examine(make, one)
+
+
+@pytest.mark.parametrize("family", ["leak-telling", "leak-names"])
+def test_what_another_tenant_says_changes_nothing(family: str) -> None:
+    """Namesakes and look-alikes of other tenants leave no trace in order or score."""
+    one = compose(ScriptSettings(name="leaks", families={family: 1.0}, turns=60), 0)
+    assert (set(), 0) == examine(lambda: told("native"), one)
+
+
+def test_nobody_is_refused(tmp_path: Path) -> None:
+    """Without a tenant nothing is said, asked or looked up."""
+    gem = Gem(embedder=HashEmbedder())
+    gem.open(tmp_path)
+    gem.ingest(said(1, "The deadline of Website Redesign is 1 May 2026."))
+    who = Subject("", "Website Redesign", "deadline", "When is it due?")
+    for attempt in (
+        lambda: gem.ingest(said(2, "The deadline of Website Redesign is 2 May 2026.", "")),
+        lambda: gem.retrieve(Query("q", "2026-01-03T09:00", "", "When is it due?", 10)),
+        lambda: gem.history(who),
+        lambda: gem.recover(who),
+    ):
+        with pytest.raises(MemoryFault, match="without a tenant's name"):
+            attempt()
+    gem.close()
+
+
 def test_a_model_has_to_be_connected(tmp_path: Path) -> None:
     """Without a model there is no reading by rules in its place: opening is refused."""
     with pytest.raises(MemoryFault, match="no model is connected"):

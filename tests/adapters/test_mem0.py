@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from steeltrap.adapters.mem0 import Mem0
@@ -220,6 +221,19 @@ def test_two_lives_are_the_same(memory: Any, model: Any, small: Any, tmp_path: P
     assert lives[0] == lives[1]
     last = [body["messages"][1]["content"] for body in lives[0][0] if "messages" in body][-1]
     assert f"## Observation Date\n{small.turns['depend'].at[:10]}\n" in last
+
+
+def test_nobody_is_refused(memory: Any, small: Any) -> None:
+    """Without a user the package does nothing, so that nothing is in doubt."""
+    memory.ingest(small.heard("tell"))
+    for attempt in (
+        lambda: memory.ingest(msgspec.structs.replace(small.heard("revise"), tenant="")),
+        lambda: memory.retrieve(Query("q", "2026-01-20T09:00", "", "When is the kick-off?", 10)),
+        lambda: memory.active(""),
+    ):
+        with pytest.raises(MemoryFault, match="user_id"):
+            attempt()
+    assert texts(memory.active("acme")) == [ON_MAY]
 
 
 def test_a_turn_that_was_lost_is_a_fault(memory: Any, model: Any, small: Any) -> None:
