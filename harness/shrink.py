@@ -207,6 +207,8 @@ class Search:
     watch: Watch = lambda _search, _doing: None
     best: Script | None = None
     tried: int = 0
+    _guessed: Script | None = None
+    """What was found first; there is more in it than in what it was shortened to."""
     _seen: dict[str, bool] = field(default_factory=dict)
     _doing: str = ""
     _began: float = field(default_factory=time.monotonic)
@@ -222,7 +224,8 @@ class Search:
         finished = True
         try:
             self._guess(script, violation)
-            self._shorten()
+            if self.best is not None:
+                self._shorten()
         except _Spent:
             finished = False
         if self.best is None:
@@ -231,11 +234,13 @@ class Search:
 
     def _shorten(self) -> None:
         """Leave out and simplify, until nothing gets any smaller."""
+        self._guessed = self.best
         make = self.means.plain if self._is_plain() else self.means.probed
         self._leave_out("turns", _turns, make)
         self._take_room(make)
         self._leave_out_ops(make)
         self._strip()
+        self._give_room()
         size = None
         while size != self._size():
             size = self._size()
@@ -343,7 +348,8 @@ class Search:
         cramped = False
         for steps in _guesses(script, violation, twinned=not self.target.shown_by):
             twins = [] if self.target.shown_by else _twins(script, violation)
-            header = msgspec.structs.replace(script.header, twins=twins, notes={})
+            notes = {key: value for key, value in script.header.notes.items() if key == LIMIT}
+            header = msgspec.structs.replace(script.header, twins=twins, notes=notes)
             made = [make(header, steps) for make in (self.means.plain, self.means.probed)]
             guesses = [one for one in made if one is not None]
             if any(one.turns > MANY_TURNS for one in guesses) and not cramped:
@@ -434,10 +440,39 @@ class Search:
         if before.turns <= FEW_TURNS:
             return
         self._tell("giving less room")
-        if any(self._take(one) for one in self._cramped(before)):
-            self._leave_out("turns", _turns, make)
-            if self.best.turns >= before.turns:
+        for one in (*self._cramped(before), *self._cramped(self._guessed or before)):
+            if self._take(one):
+                self._leave_out("turns", _turns, make)
+                if self.best.turns < before.turns:
+                    break
                 self.best = before
+        if self.best.turns > FEW_TURNS and self.target.name != "over-bound":
+            self._narrow(make)
+
+    def _narrow(self, make: Callable[[Header, Sequence[Step]], Script | None]) -> None:
+        """Leave out turns, and serve as many items less: those that were in the way go together."""
+        assert self.best is not None
+        size = max(1, limit_of(self.best, self.limit) // 2)
+        while size:
+            progress = False
+            for chunk in self._chunks(_turns(self.best), size):
+                limit = limit_of(self.best, self.limit) - len(chunk)
+                if limit < 1 or not set(chunk) <= set(_turns(self.best)):
+                    continue
+                rest = [step for step in self.best.steps if step.id not in chunk]
+                notes = self.best.header.notes | {LIMIT: limit}
+                header = msgspec.structs.replace(self.best.header, notes=notes)
+                progress = self._smaller(make(header, rest)) or progress
+            size = size if progress else size // 2
+        self._leave_out("turns", _turns, make)
+
+    def _give_room(self) -> None:
+        """Let as much be served as the system is set to, where that does no harm."""
+        assert self.best is not None
+        header = self.best.header
+        if LIMIT in header.notes:
+            notes = {key: value for key, value in header.notes.items() if key != LIMIT}
+            self._take(Script(msgspec.structs.replace(header, notes=notes), self.best.steps))
 
     def _cramped(self, script: Script) -> Iterator[Script]:
         """The same script where less may be served, or kept."""

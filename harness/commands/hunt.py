@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,7 @@ from steeltrap.workloads.families import EVERY
 from steeltrap.workloads.wild import conversation
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
     from rich.console import Console
 
 __all__ = ["Prey", "hunt", "seek"]
@@ -183,16 +184,15 @@ def seek(
         if over():
             return found, tried
         run = given(_conversations(turns))(look)
-        run = profile(
+        quietly = profile(
             database=None, deadline=None, max_examples=BATCH, phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
-        )(run)  # fmt: skip
-        begin: Callable[..., Any] = seeded(f"{seed} {batch}")
-        begin(run)()
+        )  # fmt: skip
+        seeded(f"{seed} {batch}")(quietly(run))()
     raise AssertionError("counting does not end")
 
 
-def _conversations(turns: int) -> Any:
+def _conversations(turns: int) -> SearchStrategy[Script]:
     """A strategy for conversations; the choices are integers, which Hypothesis makes well.
 
     Now and then it is a family's: some defects show only beside twins that are made for them.
@@ -200,9 +200,9 @@ def _conversations(turns: int) -> Any:
     from hypothesis import strategies
 
     @strategies.composite
-    def made(draw: Callable[[Any], Any]) -> Script:
+    def made(draw: DrawFn) -> Script:
         def choose(n: int) -> int:
-            return int(draw(strategies.integers(0, n - 1)))
+            return draw(strategies.integers(0, n - 1))
 
         if choose(FAMILY_EVERY) == FAMILY_EVERY - 1:
             family = list(EVERY)[choose(len(EVERY))]
