@@ -36,7 +36,11 @@ _LEAST_CHARS: Final = 6
 _PIECE_CHARS: Final = 200
 """A longer text is searched for in pieces: stores break it up."""
 _WINDOW: Final = 12
-"""So many numbers in a row tell one vector from another."""
+"""So many numbers in a row tell one vector from another,"""
+_NUMBERS: Final = 4
+"""if so many of them are not zero."""
+_KUZU: Final = b"\x21\x0c" + bytes(6)
+"""What kuzu and its heirs write before each number of a list in their log."""
 _BLOCK_BYTES: Final = 1 << 24
 _PACKED: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08")
 """How streams of zlib and gzip begin."""
@@ -157,7 +161,9 @@ def _vector(what: str, row: NDArray[np.float32]) -> Iterator[_Needle]:
     starts = range(0, max(1, len(row) - _WINDOW + 1), 3)
     start = max(starts, key=lambda at: int(np.count_nonzero(row[at : at + _WINDOW])))
     window = row[start : start + _WINDOW]
-    if np.count_nonzero(window) < 3:
+    if np.count_nonzero(window) < _NUMBERS:
+        window = row  # one of few numbers, such as a count of words
+    if np.count_nonzero(window) < _NUMBERS:
         return
     numbers = [float(number) for number in window]
     single = window.astype("<f4").tobytes()
@@ -167,6 +173,8 @@ def _vector(what: str, row: NDArray[np.float32]) -> Iterator[_Needle]:
     yield _Needle(what, "base64 of float32", base64.b64encode(single), vector=True)
     pickled = b"".join(b"G" + struct.pack(">d", number) for number in numbers)
     yield _Needle(what, "pickled float64", pickled, vector=True)
+    logged = b"".join(_KUZU + struct.pack("<f", number) for number in numbers)
+    yield _Needle(what, "float32 in a log of kuzu", logged, vector=True)
     for gap in (", ", ","):
         yield _Needle(what, "JSON numbers", gap.join(map(repr, numbers)).encode(), vector=True)
 
