@@ -10,7 +10,6 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,7 @@ from steeltrap.harness.history import Event, fingerprint, read_events, read_head
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.remains import Search
-from steeltrap.harness.script import Erasure, Header, Op, Probe, Script, Turn
-from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.harness.script import Erasure, Gauge, Header, Op, Pause, Probe, Script, Turn
 from steeltrap.workloads.truth import annotate
 
 EMBED = HashEmbedder().embed
@@ -44,6 +42,8 @@ def small() -> Script:
         Erasure(id="e1", at="2026-01-06T09:00", tenant="acme", unit="acme/Atlas/deadline", unless=("w",)),
         Probe(id="p1", at="2026-01-06T10:00", tenant="acme", ask="current", group="q1",
               text="When is the deadline of Borealis?", unit="acme/Borealis/deadline"),
+        Pause(id="m1", at="2026-01-07T10:00"),
+        Gauge(id="g1", at="2026-01-07T11:00", full=True),
     ]  # fmt: skip
     return annotate(Script(Header(name="small", tenants=["acme"]), steps))
 
@@ -175,11 +175,6 @@ class Careless(Tables):
     secure = False
 
 
-@cache
-def erasing() -> Script:
-    return compose(ScriptSettings(name="erase-unit", turns=110, families={"erase-unit": 1.0}), 0)
-
-
 def driven(make: Callable[[], KeepsFiles], folder: Path, script: Script) -> Path:
     """The history of a memory whose files were searched."""
     memory, files = make(), folder / "memory"
@@ -200,7 +195,7 @@ def traces(history: Path, script: Script) -> list[str]:
 
 def test_a_deleted_row_is_found_unless_it_was_overwritten(tmp_path: Path) -> None:
     """SQLite without secure_delete leaves what was deleted in its pages, and with it nothing."""
-    script = erasing()
+    script = small()
     for name in ("careless", "careful"):
         (tmp_path / name).mkdir()
     careless = driven(Careless, tmp_path / "careless", script)
@@ -215,7 +210,7 @@ def test_a_deleted_row_is_found_unless_it_was_overwritten(tmp_path: Path) -> Non
 
 def test_what_is_on_disk_is_not_compared(tmp_path: Path) -> None:
     """Two runs that differ in their files alone have the same fingerprint."""
-    script = erasing()
+    script = small()
     prints = []
     for make in (Careless, Tables):
         (tmp_path / make.__name__).mkdir()
@@ -225,7 +220,7 @@ def test_what_is_on_disk_is_not_compared(tmp_path: Path) -> None:
 
 def test_it_is_searched_after_each_erasure_and_at_the_end(tmp_path: Path) -> None:
     """Each erasure that must leave nothing has a search, and so has the last step of all."""
-    script = erasing()
+    script = small()
     searched = [e.i for e in read_events(driven(Tables, tmp_path, script)) if e.remains]
     due = [i for i, s in enumerate(script.steps) if isinstance(s, Erasure) and s.gone]
     assert due
@@ -248,7 +243,7 @@ def test_what_comes_to_the_files_later_is_found_at_the_end(tmp_path: Path) -> No
             super().maintain(at)
             self.log.with_name("backup").write_text("\n".join(self.bin))
 
-    script = erasing()
+    script = small()
     history = driven(Late, tmp_path, script)
     events: list[Event] = [event for event in read_events(history) if event.remains]
     assert not events[0].remains.left  # type: ignore[union-attr]
