@@ -286,6 +286,7 @@ class Doses:
         groups = [group for group in self._whole() if not group.amiss]
         name, judged = _name(groups)
         for group in groups if judged else ():
+            sheet.family = group.family
             found = [Violation(
                 name, "C6", group.i, "", max(group.units, key=lambda u: group.reads[u]),
                 "the more often read, the better it stands and the longer it lasts", _told(group),
