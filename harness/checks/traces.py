@@ -145,11 +145,12 @@ class _Difference:
         """Texts that are shown more, and texts that are lost."""
         known_here, known_there = self._known
         for place, limited, mine, theirs in _both(here, there):
-            more, less = _texts_of(mine) - _texts_of(theirs), _texts_of(theirs) - _texts_of(mine)
+            ours, others = _texts_of(mine), _texts_of(theirs)
+            more, less = ours - others, others - ours
             if limited:
-                less = _without(less, known_here)
+                less = _beyond(less, others, known_here)
                 if less or len(mine) <= len(theirs):
-                    more = _without(more, known_there)
+                    more = _beyond(more, ours, known_there)
             self._enter(place, step, "; ".join(_short(text) for text in more))
             self._miss(step, list(less))
         if isinstance(here.step, Gauge):
@@ -210,18 +211,23 @@ def _both(here: Sighting, there: Sighting) -> Iterator[tuple[Place, bool, list[I
         yield "served", True, here.served, there.served
 
 
-def _texts(run: dict[str, Sighting]) -> set[str]:
-    """Everything that a run has shown."""
-    seen = run.values()
-    return {item.text for s in seen for item in (*s.served, *s.given, *s.recovered)}
+def _texts(run: dict[str, Sighting]) -> Counter[str]:
+    """Everything that a run has shown, each text as often as it stood in one list at most."""
+    known: Counter[str] = Counter()
+    for seen in run.values():
+        for items in (seen.served, seen.given, seen.recovered):
+            for text, count in _texts_of(items).items():
+                known[text] = max(known[text], count)
+    return known
 
 
 def _texts_of(items: Sequence[Item]) -> Counter[str]:
     return Counter(item.text for item in items)
 
 
-def _without(texts: Counter[str], known: set[str]) -> Counter[str]:
-    return Counter({text: count for text, count in texts.items() if text not in known})
+def _beyond(some: Counter[str], shown: Counter[str], known: Counter[str]) -> Counter[str]:
+    """Those of some texts that are shown more often than they are known."""
+    return Counter({text: count for text, count in some.items() if shown[text] > known[text]})
 
 
 def _pairs(mine: Sequence[Item], theirs: Sequence[Item]) -> list[tuple[int, int]]:
