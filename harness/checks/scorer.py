@@ -356,8 +356,8 @@ class Scorer:
         if spec.about == "existing" and (not self._erases or spec.name in self._left_standing):
             return
         compared = _COMPARE[comparison.spec.about](comparison)
-        last = (s.family for s in comparison.script.steps if s.id == comparison.spec.until)
-        self._of(next(last, ""))
+        shown_at = (s.family for s in comparison.script.steps if s.id in (spec.until, *spec.trials))
+        self._of(next(shown_at, ""))
         self._effects += compared.effects
         if compared.name == "trace":
             compared.leave_out({v.step for v in sheet.violations if v.name == "trace"})
