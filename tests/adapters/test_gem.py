@@ -210,6 +210,44 @@ def test_an_erased_tenant_is_gone(gem: Gem) -> None:
     assert ["t2"] == [source for item in gem.active("acme") for source in item.sources or ()]
 
 
+def test_with_an_erased_field_go_the_notes_that_name_it(gem: Gem) -> None:
+    """Notes on the field go, by its topic's name or under its topic; those on others stay."""
+    for number, text in enumerate([
+        "The deadline of Website Redesign is 15 March 2026.",
+        "Important: we plan the deadline of Website Redesign off the launch of Borealis.",
+        "Website Redesign has a budget that nobody has signed.",
+    ]):  # fmt: skip
+        gem.ingest(said(number + 1, text))
+    gem.settle()
+    gem.erase("acme", Subject("acme", "Website Redesign", "deadline", ""))
+    left = [item.text for item in gem.active("acme")]
+    assert left
+    assert not any("deadline" in text for text in left)
+    assert any("budget" in text for text in left)
+
+
+@pytest.mark.parametrize(("salience", "found"), [("tenant", set()), ("shared", {"trace"})])
+def test_an_erased_tenant_lives_on_where_salience_is_shared(salience: str, found: set[str]) -> None:
+    """What it read has moved its namesakes, and nothing else tells of it; alone it leaves nothing,
+    not even on disk."""
+
+    def make() -> ToldGem:
+        return ToldGem(embedder=HashEmbedder(), salience=salience)  # type: ignore[arg-type]
+
+    one = compose(ScriptSettings(name="gone", families={"erase-tenant": 1.0}, turns=100), 0)
+    assert (found, 0) == examine(make, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["native", "ladybug"])
+@pytest.mark.parametrize("family", ["erase-unit", "erase-tenant"])
+def test_what_is_erased_is_gone_from_stores_on_disk(store: Kind, family: str) -> None:
+    """As if it had never been, in all that is shown and in every byte."""
+    for seed in range(2):
+        one = compose(ScriptSettings(name="gone", families={family: 1.0}, turns=150), seed)
+        assert (set(), 0) == examine(lambda: told(store), one)
+
+
 @pytest.mark.parametrize(("salience", "found"), [("tenant", set()), ("shared", {"leak"})])
 def test_one_salience_for_all_tenants_leaks(salience: str, found: set[str]) -> None:
     """What one tenant reads moves the other's ranking where they share a signal, and only there."""
