@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steeltrap.adapters.embedders import HashEmbedder
+from steeltrap.adapters.embedders.base import Vectors
 from steeltrap.adapters.mutants.erased import KeepsFiles
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import drive
@@ -54,6 +55,11 @@ def found(folder: Path, *, shown: tuple[str, ...] = ()) -> list[tuple[str, str, 
     remains = Search(folder, made, EMBED).after(2, [Item(text) for text in shown])
     assert remains is not None
     return [(left.file, left.what, left.how) for left in remains.left]
+
+
+def by_letters(texts: list[str]) -> Vectors:
+    """Vectors in which short texts too have many numbers."""
+    return EMBED([" ".join(text) for text in texts])
 
 
 ROW = EMBED([SECRET])[0]
@@ -118,10 +124,9 @@ def test_what_others_said_is_no_trace(tmp_path: Path) -> None:
     made.steps[1].text = OTHER + " Not 12 March 2026."  # type: ignore[union-attr]
     made = annotate(made)
     (tmp_path / "log").write_text(made.steps[1].text)  # type: ignore[union-attr]
-    (tmp_path / "vectors").write_bytes(
-        EMBED([OTHER, "When is the deadline of Borealis?"]).tobytes()
-    )
-    remains = Search(tmp_path, made, EMBED).after(2, [])
+    live = [OTHER, "When is the deadline of Borealis?", "12 March 2026"]
+    (tmp_path / "vectors").write_bytes(by_letters(live).tobytes())
+    remains = Search(tmp_path, made, by_letters).after(2, [])
     assert remains is not None
     assert remains.left == []
     assert remains.things > 0
@@ -200,8 +205,8 @@ def test_a_deleted_row_is_found_unless_it_was_overwritten(tmp_path: Path) -> Non
         (tmp_path / name).mkdir()
     careless = driven(Careless, tmp_path / "careless", script)
     left = traces(careless, script)
-    assert left
-    assert all("turns.db" in told for told in left)
+    assert len(left) == 1, "found after the erasure, and not counted again at the end"
+    assert "turns.db" in left[0]
     careful = driven(Tables, tmp_path / "careful", script)
     assert traces(careful, script) == []
     searched = [event.remains for event in read_events(careful) if event.remains]

@@ -200,6 +200,18 @@ def test_repeats_that_differ_as_often_tell_nothing() -> None:
     assert compared(here, there, here).violations
 
 
+def test_chance_is_counted_and_not_looked_up() -> None:
+    """A varying system differs elsewhere in each run: it is how often that counts."""
+    other = msgspec.structs.replace(ASKED, id="p2")
+
+    def shown(first: str, second: str) -> dict[str, Sighting]:
+        return seen("served", first) | {"p2": Sighting(other, 5, [Item(second)], [], [], [], [])}
+
+    found = compared(shown("x", "b"), shown("a", "b"), shown("x", "c"))
+    assert effect(found, "served").null == effect(found, "served").differing == 1
+    assert not found.violations
+
+
 def test_before_the_erasure_nothing_is_compared() -> None:
     """Before it the two differ, as they should."""
     found = compared(seen("served", ["a", "ghost"], i=1), seen("served", ["a"]))
