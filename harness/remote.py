@@ -525,7 +525,6 @@ class Remote:
         if worker is not None:
             with contextlib.suppress(WorkerError, MemoryFault):
                 worker.ask("close", _ANY.decode)
-                shutil.rmtree(folder.absolute() / "memory", ignore_errors=True)
                 self._begin(worker, folder)
                 return
         self.open(folder)
@@ -534,7 +533,8 @@ class Remote:
         for do, given in self._before.items():
             worker.ask(do, _ANY.decode, **given)
         own = folder.absolute() / "memory"
-        own.mkdir(exist_ok=True)
+        shutil.rmtree(own, ignore_errors=True)
+        own.mkdir()
         worker.ask("open", _ANY.decode, folder=str(own))
 
     def close(self) -> None:

@@ -358,7 +358,7 @@ class Search:
                     return
             if any(self._take(guess) for guess in guesses):
                 return
-            small += guesses[:1]
+            small += guesses
 
     def _is_plain(self) -> bool:
         """Whether all is said in the plainest words."""
@@ -500,7 +500,9 @@ class Search:
             while waiting:
                 parts = waiting.pop(0)
                 candidate = way.apply(self.best, parts)
-                if candidate and _size(candidate) <= self._size() and self._take(candidate):
+                if candidate is None or candidate.sha256() == self.best.sha256():
+                    continue
+                if _size(candidate) <= self._size() and self._take(candidate):
                     progress = True
                 elif len(parts) > 1:
                     half = len(parts) // 2

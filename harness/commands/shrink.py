@@ -94,6 +94,8 @@ def shrink(run: Path, wanted: str, asked: Sequence[str], out: Console, aside: Co
         ShrinkError, SettingsError, StoreError, ScriptError: each says what to do.
     """
     options, rest = _options(asked)
+    if not run.exists():
+        raise ShrinkError(f"{run}: no file and no folder; give a run folder or a script file")
     found = _of_run(run, wanted, rest, aside) if run.is_dir() else _of_file(run, wanted, rest)
     target = Path(options.out) if options.out else found.out
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -384,6 +386,8 @@ def check(paths: Sequence[Path], asked: Sequence[str], out: Console) -> bool:
     fail_on = [name for word in names for name in word.split(",") if name]
     if unknown := [name for name in fail_on if name not in CONDITION_OF]:
         raise SettingsError(f"fail_on={unknown[0]}: known: {', '.join(CONDITION_OF)}")
+    if not paths:
+        raise SettingsError("name a script file: steeltrap check FILE system=NAME")
     scripts = [checked(path) for path in paths]
     good = True
     with bench_of(settings, scripts[0]) as bench:

@@ -385,3 +385,94 @@ def test_reading_less_than_all_is_no_error(shell: Shell) -> None:
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()
     process.wait(timeout=60)
+
+
+# ---------------------------------------------------------------- shrink, hunt, check
+
+
+@pytest.fixture
+def stored(shell: Shell) -> Path:
+    """A run folder of a small script on the transcript."""
+    shell("run", "system=flat", "script=revision-chain", "script.turns=40")
+    (cell,) = (shell.folder / "runs" / "revision-chain").glob("flat-*")
+    return cell
+
+
+def test_shrink_prints_and_keeps_the_shortest_conversation(shell: Shell, stored: Path) -> None:
+    """A dialogue of two turns with its truth, a script that `check` fails, and how to run it."""
+    said = shell("shrink", str(stored), "exposed-history")
+    assert "The deadline of Atlas" in said or "of Atlas is" in said
+    assert "exposed-history; due: " in said
+    assert "40 turns to 2, " in said
+    small = stored / "shrunk" / "exposed-history.jsonl"
+    assert f"steeltrap check {small} system=flat" in said
+    again = shell("shrink", str(stored), "exposed-history", "out=again.jsonl", "seed=0")
+    assert "40 turns to 2, " in again
+    assert small.read_bytes() == (shell.folder / "again.jsonl").read_bytes()
+    assert "nothing is wrong" in shell("script", "check", str(small))
+    assert "1/1" in shell("run", "system=flat", "script=file", f"script.path={small}")
+
+
+def test_check_ends_with_1_when_it_shows(shell: Shell, stored: Path) -> None:
+    """A script is a regression test: 1 where the violation shows or was not tested, 0 where not."""
+    shell("shrink", str(stored), "superseded-active", "out=small.jsonl")
+    said = shell("check", "small.jsonl", "system=flat", code=1)
+    assert said.startswith("small.jsonl: superseded-active at g0001; due: ")
+    held = shell("check", "small.jsonl", "system=ideal")
+    assert "small.jsonl: held: no superseded-active" in held
+    assert "held" in shell("check", "small.jsonl", "system=flat", "fail_on=stale-read")
+    blind = shell("check", "small.jsonl", "system=flat", "fail_on=wrong-order", code=1)
+    assert "unknown: wrong-order was not put to the test" in blind
+    broken = shell("check", "small.jsonl", "system=bad", "fail_on=stale-read", code=1)
+    assert "steps failed" in broken
+    wrong = shell("check", "small.jsonl", "system=flat", "fail_on=nothing", code=2)
+    assert "fail_on=nothing: known: stale-read" in wrong
+    assert "give system=NAME" in shell("check", "small.jsonl", code=2)
+    assert "name a script file" in shell("check", "system=flat", code=2)
+
+
+def test_shrink_takes_a_script_a_number_or_a_unit(shell: Shell, stored: Path) -> None:
+    """A violation is found by name, by unit, by its line, and in a script that is run for it."""
+    second = json.loads((stored / "violations.jsonl").read_text().splitlines()[1])
+    assert second["name"] in shell("shrink", str(stored), "2", "out=two.jsonl")
+    by_unit = f"{second['name']}@{second['unit']}"
+    shell("shrink", str(stored), by_unit, "out=unit.jsonl")
+    small = shell("shrink", "two.jsonl", second["name"], "system=flat", "out=three.jsonl")
+    assert "2 turns to 2" in small
+    none = shell("shrink", str(stored), "runaway", code=1)
+    assert "does not show runaway; it shows: " in none
+    assert "'nonsense' is no violation" in shell("shrink", str(stored), "nonsense", code=1)
+    assert "no number 99999" in shell("shrink", str(stored), "99999", code=1)
+    assert "give system=NAME" in shell("shrink", "two.jsonl", "stale-read", code=2)
+    assert "says itself how it was run" in shell("shrink", str(stored), "1", "system=flat", code=2)
+    assert "spec.json: cannot be read" in shell("shrink", str(shell.folder), "stale-read", code=1)
+    assert "no file and no folder" in shell("shrink", "nowhere", "stale-read", code=1)
+
+
+def test_shrink_goes_on_where_its_budget_stopped_it(shell: Shell, stored: Path) -> None:
+    """A small budget ends with the shortest so far, and the same command goes on from there."""
+    asked = ("shrink", str(stored), "exposed-history", "out=small.jsonl")
+    first = shell(*asked, "budget_runs=4")
+    assert "stopped by the budget" in first
+    assert (shell.folder / "small.journal").exists()
+    assert "stopped by the budget" not in shell(*asked)
+    small = (shell.folder / "small.jsonl").read_bytes()
+    shell("shrink", str(stored), "exposed-history", "out=other.jsonl")
+    assert small == (shell.folder / "other.jsonl").read_bytes()
+    for wrong in ("share=2", "repeats=0", "budget_s=soon"):
+        assert wrong.partition("=")[0] in shell(*asked, wrong, code=2)
+
+
+def test_hunt_finds_and_shrinks(shell: Shell) -> None:
+    """Each name that is found is shrunk and kept once; nothing is found on the ideal memory."""
+    asked = ("hunt", "system=flat", "name=exposed-history,superseded-active", "examples=60")
+    said = shell(*asked)
+    for name in ("exposed-history", "superseded-active"):
+        kept = Path("hunted") / "flat" / f"{name}.jsonl"
+        assert f"steeltrap check {kept} system=flat" in said
+        assert (shell.folder / kept).exists()
+        shell("check", str(kept), "system=flat", code=1)
+    assert "40 conversations on ideal: nothing" in shell("hunt", "system=ideal", "examples=40")
+    assert "name=nothing: known: " in shell("hunt", "system=flat", "name=nothing", code=2)
+    assert "turns and examples are at least 1" in shell("hunt", "system=flat", "turns=0", code=2)
+    assert "give system=NAME" in shell("hunt", "seed=1", code=2)

@@ -709,3 +709,30 @@ def test_the_page_names_every_operation(root: Path) -> None:
     for do, given in OPERATIONS.items():
         assert set(given) <= set(re.findall(r"\w+", rows[do])), do
     assert set(CAPABILITIES) <= set(re.findall(r"\| `(\w+)` \|$", page, re.MULTILINE))
+
+
+# ---------------------------------------------------------------- beginning again
+
+
+def test_a_memory_begins_again_in_the_same_worker(odd: Callable[..., Remote], tmp_path: Path) -> None:  # fmt: skip
+    """`reopen` begins an empty memory, and starts no process."""
+    memory = odd("Fresh", folder=tmp_path / "one")
+    memory.ingest(turn("first"))
+    (pid,) = (item.text for item in memory.retrieve(query("pid")))
+    memory.reopen(tmp_path / "one")
+    assert [item.text for item in memory.retrieve(query("all"))] == []
+    assert [item.text for item in memory.retrieve(query("pid"))] == [pid]
+
+
+def test_a_new_worker_takes_the_place_of_a_dead_one(odd: Callable[..., Remote], tmp_path: Path) -> None:  # fmt: skip
+    """`reopen` after a death, or where the system will not begin again, is `open`."""
+    memory = odd("Fresh", folder=tmp_path / "one")
+    (pid,) = (item.text for item in memory.retrieve(query("pid")))
+    with pytest.raises(WorkerDied):
+        memory.ingest(turn("exit"))
+    memory.reopen(tmp_path / "one")
+    (second,) = (item.text for item in memory.retrieve(query("pid")))
+    memory.ingest(turn("refuse"))
+    memory.reopen(tmp_path / "one")
+    (third,) = (item.text for item in memory.retrieve(query("pid")))
+    assert len({pid, second, third}) == 3

@@ -219,3 +219,21 @@ def loud(**settings: Any) -> Plain:
 def leaving() -> Plain:
     print("no key", file=sys.stderr)
     raise SystemExit(4)
+
+
+class Fresh(Plain):
+    """Begins empty each time it is opened, unless it was told to refuse."""
+
+    def open(self, folder: Path) -> None:
+        if "refuse" in self.texts:
+            raise RuntimeError("once is enough")
+        (folder / "new").mkdir()
+        self.texts = []
+
+    def ingest(self, turn: Utterance) -> None:
+        if turn.text == "exit":
+            os._exit(3)
+        super().ingest(turn)
+
+    def retrieve(self, query: Query) -> Sequence[Item]:
+        return [Item(str(os.getpid()))] if query.text == "pid" else super().retrieve(query)
