@@ -78,34 +78,37 @@ class Search:
             None where nothing need be gone.
         """
         due = self._steps if i == len(self._steps) - 1 else self._steps[i : i + 1]
-        gone = dict.fromkeys(what for step in due if isinstance(step, Erasure) for what in step.gone)  # fmt: skip
+        gone = [step.gone for step in due if isinstance(step, Erasure) and step.gone]
         if not gone:
             return None
         files = sorted(path for path in self._folder.rglob("*") if _holds(path))
         if not files:
             return Remains(files=0, things=0)
-        told = self._told(i, gone)
-        live = "\n".join(told).casefold()
-        things = [what for what in gone if len(what) >= _LEAST_CHARS and what.casefold() not in live]  # fmt: skip
-        needles = [needle for what in things for needle in _text(what, live)]
-        needles += self._embedded(dict.fromkeys([*things, *_made(things, shown)]), told)
+        told = self._told(i)
+        texts = [
+            needle for one in gone for needle in _texts(one, [t for t in told if t not in one])
+        ]
+        things = dict.fromkeys(needle.what for needle in texts)
+        every = {what for one in gone for what in one}
+        made = dict.fromkeys([*things, *_made(list(things), shown)])
+        needles = texts + self._embedded(made, [text for text in told if text not in every])
         left = [
             Left(str(path.relative_to(self._folder)), needle.what, needle.how, needle.vector)
             for path in files
             for needle in _found(path, needles)
         ]
-        things_count = len({(needle.what, needle.vector) for needle in needles})
-        return Remains(files=len(files), things=things_count, left=left)
+        searched = {(needle.what, needle.vector) for needle in needles}
+        return Remains(files=len(files), things=len(searched), left=left)
 
-    def _told(self, i: int, gone: Iterable[str]) -> list[str]:
-        """All else that the memory was told or asked until now, what followed, and when it was."""
+    def _told(self, i: int) -> list[str]:
+        """All that the memory was told or asked until now, what followed, and when it was."""
         told: dict[str, None] = {}
         for step in self._steps[: i + 1]:
             told |= {step.at: None, step.at.replace("T", " "): None}
             told |= {values.display(c.value): None for c in step.changes if c.value}
             if isinstance(step, Turn | Probe | Audit):
                 told[step.text] = None
-        return [text for text in told if text not in gone]
+        return list(told)
 
     def _embedded(self, texts: Iterable[str], told: list[str]) -> list[_Needle]:
         """The vectors of texts in the forms in which programs write them."""
@@ -135,6 +138,14 @@ def _made(things: Sequence[str], shown: Iterable[Item]) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- how it may be written
+
+
+def _texts(gone: Iterable[str], others: Iterable[str]) -> Iterator[_Needle]:
+    """What one erasure removed, in the encodings of text, as far as no other text holds it."""
+    live = "\n".join(others).casefold()
+    for what in gone:
+        if len(what) >= _LEAST_CHARS and what.casefold() not in live:
+            yield from _text(what, live)
 
 
 def _text(what: str, live: str) -> Iterator[_Needle]:

@@ -320,8 +320,9 @@ class Files:
     def _owner(self, left: Left) -> _Searched | None:
         """The erasure that should have removed it; of a text of the memory's own, by what it holds."""
         text = left.what.casefold()
+        exactly = [one for one in self._searched if left.what in one.step.gone]
         holding = (one for one in self._searched if any(gone.casefold() in text for gone in one.step.gone))  # fmt: skip
-        return next(holding, None)
+        return next(iter(exactly), None) or next(holding, None)
 
     def effects(self) -> list[Effect]:
         """What was found in the files, by twin."""
