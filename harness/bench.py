@@ -124,8 +124,8 @@ class Bench:
         driver = Driver(memory, limit_of(script, self._limit), meter)
         search = None
         if searched and isinstance(memory, Erases):
-            embedder = getattr(memory, "embedder", None)
-            vectors = embedder.embed if embedder else self._vectors
+            # of an embedder in a worker nothing but its name is here
+            vectors = getattr(getattr(memory, "embedder", None), "embed", self._vectors)
             search = Search(self._folder, script, vectors)
         events = []
         for i, step in enumerate(script.steps):

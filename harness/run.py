@@ -57,8 +57,9 @@ def run_cell(
         memory = make_memory()
         search = None
         if history == cell.history and isinstance(memory, Erases):
-            embedder = getattr(memory, "embedder", None)
-            search = Search(folder, script, embedder.embed if embedder else vectors)
+            # of an embedder in a worker nothing but its name is here
+            embed = getattr(getattr(memory, "embedder", None), "embed", vectors)
+            search = Search(folder, script, embed)
         _drive(memory, script, history, folder, cell.spec.limit, gateway, search, on_event)
 
     live(script, cell.history, cell.folder / "memory", on_event)

@@ -113,8 +113,9 @@ def _drive(memory: Memory, script: Script, history: Path) -> Path:
     folder = history.with_suffix(".memory")
     folder.mkdir(exist_ok=True)
     memory.open(folder)
-    embedder = getattr(memory, "embedder", None)
-    search = Search(folder, script, embedder.embed if embedder else None)
+    # of an embedder in a worker nothing but its name is here
+    embed = getattr(getattr(memory, "embedder", None), "embed", None)
+    search = Search(folder, script, embed)
     drive(memory, script, history, limit=LIMIT, search=search)
     memory.close()
     return history

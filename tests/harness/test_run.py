@@ -14,6 +14,7 @@ from steeltrap.harness.history import HistoryError
 from steeltrap.harness.memory import Memory, MemoryFault
 from steeltrap.harness.readers import Oracle, Top1
 from steeltrap.harness.record import read_record
+from steeltrap.harness.remote import Remote
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
 from steeltrap.harness.store import Cell, open_cell, run_spec
@@ -149,3 +150,12 @@ def test_a_memory_that_cannot_be_opened_stops_its_own_run_alone(
     with pytest.raises(RunStopped, match="cannot be opened: shut: SHUT_KEY is not set"):
         run_cell(shut, _Shut, script, Oracle())
     assert not shut.record.exists()
+
+
+def test_a_memory_in_a_worker_that_has_its_own_embedder_can_be_run(tmp_path: Path) -> None:
+    """Only the name of its embedder is here: its files are searched without vectors."""
+    embedder = {"_target_": "steeltrap.adapters.embedders.hashed.HashEmbedder"}
+    node = {"_target_": "steeltrap.adapters.vector.Vector", "embedder": embedder}
+    script = compose(ScriptSettings(name="erased", turns=40, families={"erasure": 1.0}), 0)
+    record = run_cell(cell(tmp_path, script), lambda: Remote(node), script, Oracle())
+    assert record.outcome.failed == 0
