@@ -466,9 +466,15 @@ def _header(path: Path, line: bytes) -> Header:
             f" version {VERSION}. Make the script again or use a matching steeltrap."
         )
     try:
-        return _HEADER.decode(line)
+        header = _HEADER.decode(line)
     except msgspec.ValidationError as error:
         raise ScriptError(f"{path}:1: {_in_words(error)}") from None
+    if not header.name.isprintable():
+        # the name reaches terminals and pages
+        raise ScriptError(
+            f"{path}:1: field name: {header.name!r} holds characters that do not print"
+        )
+    return header
 
 
 def _decode_step(path: Path, number: int, line: bytes) -> Step:

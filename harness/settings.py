@@ -225,10 +225,12 @@ class Settings:
 
     def _model(self) -> dict[str, Any]:
         """What decides the answers of the model, faults included."""
-        from steeltrap.harness.gateway.setup import NOT_IDENTITY
+        from steeltrap.harness.gateway.setup import identity
 
-        settings = _plain(self.config.model) | {"faults": _plain(self.config.faults)}
-        return {key: value for key, value in settings.items() if key not in NOT_IDENTITY}
+        try:
+            return identity(_plain(self.config.model), _plain(self.config.faults))
+        except ValueError as error:
+            raise SettingsError(f"model={self.config.model.name}: {error}") from None
 
     @property
     def node(self) -> dict[str, Any]:
@@ -355,12 +357,26 @@ def rebuilt(spec: RunSpec) -> Settings:
     asked = [f"system={system}", f"reader={spec.reader}", f"limit={spec.limit}"]
     asked += [f"twins={spec.twins}", f"repeats={spec.repeats}", f"seed={spec.seed}"]
     for word in overridden:
-        ours = word.startswith(("window=", "model.", "model=", "faults.", "faults="))
-        asked.append(word if ours else f"++system.{word}")
+        if not word.startswith(("model.", "model=", "faults.", "faults=")):
+            asked.append(word if word.startswith("window=") else f"++system.{word}")
+    asked += _asked_again(spec.model)
     for embedder in options("embedder"):
         if spec.embedder.startswith(_embedder_name(embedder)):
             asked.append(f"embedder={embedder}")
     return cells(asked)[0]
+
+
+def _asked_again(model: dict[str, Any]) -> list[str]:
+    """The overrides that give a stored model again, its address included."""
+    if not model:
+        return []
+    faults = model.get("faults", {})
+    given = [f"model={model['name']}", f"faults={faults.get('name', 'none')}"]
+    for group, settings in (("model", model), ("faults", faults)):
+        for key, value in settings.items():
+            if key not in ("name", "faults", "recordings_sha256"):
+                given.append(f"{group}.{key}={'null' if value is None else value}")
+    return given
 
 
 def _embedder_name(option: str) -> str:

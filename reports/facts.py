@@ -13,7 +13,7 @@ from typing import Any
 from steeltrap.harness.record import Record
 from steeltrap.harness.script import Header
 
-__all__ = ["comparable", "distinct", "facts", "notes", "title"]
+__all__ = ["comparable", "distinct", "facts", "model_words", "notes", "title"]
 
 
 def comparable(records: Iterable[Record]) -> list[list[Record]]:
@@ -76,7 +76,7 @@ def facts(records: Sequence[Record]) -> list[str]:
     revisions = distinct(
         record.spec.revision[:12] + record.spec.revision[40:] for record in records
     )
-    models = distinct(_model(record) for record in records if record.spec.model)
+    models = distinct(model_words(record) for record in records if record.spec.model)
     lines = [
         f"Script {title(records)}; {_seeds(records)}",
         f"Reader {first.spec.reader}; at most {first.spec.limit} items a query; "
@@ -89,7 +89,7 @@ def facts(records: Sequence[Record]) -> list[str]:
     return lines + [f"NOT THE SAME: {line}" for line in _disagreements(records)]
 
 
-def _model(record: Record) -> str:
+def model_words(record: Record) -> str:
     """What answered model calls: its name, and every dial and fault that is not off."""
     model = record.spec.model
     name = " ".join(str(model[key]) for key in ("name", "provider", "model") if model.get(key))
@@ -131,7 +131,7 @@ def _disagreements(records: Sequence[Record]) -> Iterator[str]:
         if len(versions) > 1:
             yield f"the version of {package} ({', '.join(versions)})"
     embedders = distinct(record.spec.embedder for record in records if record.spec.embedder)
-    answering = distinct(_model(record) for record in records if record.spec.model)
+    answering = distinct(model_words(record) for record in records if record.spec.model)
     if len(answering) > 1:
         yield f"the model ({'; '.join(answering)})"
     if len(embedders) > 1:

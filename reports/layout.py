@@ -44,8 +44,8 @@ def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
     """The same and more as a Markdown page: violations by name, differences of systems."""
     lines = ["# Can it be trusted over a long life?", ""]
     for group in comparable(records):
-        lines += [f"## {title(group)}", ""]
-        lines += [f"- {fact}" for fact in (*facts(group), *notes)]
+        lines += [f"## {escaped(title(group))}", ""]
+        lines += [f"- {escaped(fact)}" for fact in (*facts(group), *notes)]
         for grid in _grids(group, full=True):
             lines += ["", *_markdown(grid)]
         lines.append("")
@@ -83,9 +83,14 @@ def _rich(grid: Grid) -> Table:
     return table
 
 
+def escaped(text: str) -> str:
+    """Text that means nothing to Markdown's tables or to HTML: names come from scripts and systems."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+
+
 def _markdown(grid: Grid) -> list[str]:
     def line(cells: Sequence[str]) -> str:
-        words = (cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+        words = (escaped(cell).replace("\n", "<br>") for cell in cells)
         return f"| {' | '.join(words)} |"
 
     rule = ["---", *["---:"] * (len(grid.header) - 1)]

@@ -22,7 +22,7 @@ from steeltrap.harness.stats import (
     rate_interval,
 )
 from steeltrap.harness.verdict import BEYOND, CONDITION_OF, CONDITIONS, NAMES, Tally, merge
-from steeltrap.reports.facts import distinct
+from steeltrap.reports.facts import distinct, model_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,16 +101,20 @@ def _numbers(record: Record) -> dict[str, Any]:
 
 
 def by_system(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records of each system; the embedder is part of the name where a system had several."""
-    embedders: dict[str, list[str]] = {}
-    for record in records:
-        embedders.setdefault(record.spec.system, []).append(record.spec.embedder)
+    """The records of each system; what its rows differ in besides is part of the name."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        several = len(distinct(embedders[record.spec.system])) > 1
-        name = record.spec.system + (f"\n({record.spec.embedder})" if several else "")
+        name = record.spec.system
+        own = [other for other in records if other.spec.system == name]
+        for words in (_embedder, model_words):
+            if len(distinct(map(words, own))) > 1:
+                name += f"\n({words(record)})"
         groups.setdefault(name, []).append(record)
     return groups
+
+
+def _embedder(record: Record) -> str:
+    return record.spec.embedder
 
 
 # ---------------------------------------------------------------- tables

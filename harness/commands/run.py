@@ -19,7 +19,7 @@ from steeltrap.harness.record import Record
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Header, Script, read_steps
 from steeltrap.harness.settings import Settings, cells
-from steeltrap.harness.store import Cell, StoreError, open_cell, read_cell, write
+from steeltrap.harness.store import Cell, CellBusy, StoreError, open_cell, read_cell, write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,7 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
     for number, settings in enumerate(planned, 1):
         try:
             cell, record = _one(settings, f"{number}/{len(planned)}", aside, purse)
-        except RunStopped as why:
+        except (RunStopped, CellBusy) as why:
             stopped.append(f"{settings.system}, seed {settings.config.seed}: {why}")
         else:
             done[cell.folder] = cell, record
@@ -76,21 +76,33 @@ def score(folder: Path, out: Console) -> None:
 
 def _one(settings: Settings, place: str, aside: Console, purse: Purse) -> tuple[Cell, Record]:
     """Run one cell, or find it finished."""
-    script, reader = settings.script(), settings.reader()
+    script = settings.script()
     with closing(settings.memory()) as memory:
         spec, able = settings.spec(script, memory), capabilities(memory)
-    cell = open_cell(settings.folder, spec, script, fresh=settings.config.fresh)
+    cell = open_cell(settings.folder, spec, script, fresh=settings.config.fresh, alone=True)
+    try:
+        return cell, _recorded(settings, cell, script, able, place, aside, purse)
+    finally:
+        cell.release()
+
+
+def _recorded(
+    settings: Settings, cell: Cell, script: Script, able: list[str], place: str, aside: Console,
+    purse: Purse,
+) -> Record:  # fmt: skip
+    """The record of a held cell, run where it is not finished."""
+    spec = cell.spec
     title = f"{place} {spec.system}, {spec.script}, seed {spec.seed}"
     if record := cell.finished():
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
-        return cell, record
+        return record
+    reader = settings.reader()
     scorer = Scorer(script.header, able, reader)
     with settings.gateway(script, purse) as gateway, Watch(title, script, scorer, aside) as watch:
-        record = run_cell(
+        return run_cell(
             cell, settings.memory, script, reader, gateway=gateway, vectors=settings.vectors,
             on_event=watch,
         )  # fmt: skip
-    return cell, record
 
 
 def _report(done: Sequence[tuple[Cell, Record]], folder: Path, out: Console) -> None:
@@ -132,7 +144,7 @@ def _newest(done: Sequence[tuple[Cell, Record]]) -> list[tuple[Cell, Record]]:
         spec = cell.spec
         found[
             msgspec.json.encode(
-                [spec.system, spec.settings, spec.embedder, spec.script, _header(cell).settings,
+                [spec.system, spec.settings, spec.embedder, spec.model, spec.script, _header(cell).settings,
                  record.outcome.turns, spec.seed, spec.reader, spec.limit],
                 order="sorted",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, Literal
@@ -106,7 +106,12 @@ class App:
             failure = _broke(self._backend, error)
         stops = failure.message if failure and failure.kind in _FINAL else ""
         self._meter.answered(
-            arrival, kind_of(name, call), usage, _became(failure) if failure else "", stops
+            arrival,
+            kind_of(name, call),
+            usage,
+            _became(failure) if failure else "",
+            stops,
+            _asked(call),
         )
         streams = bool(call and call.body.get("stream") and name != "embeddings")
         if failure is None:
@@ -232,6 +237,13 @@ async def _nowhere(request: Request, error: Exception) -> Response:
     )
     speaks = messages if "anthropic-version" in request.headers else chat
     return _json(error.status_code, speaks.error(error.status_code, message, ""))
+
+
+def _asked(call: Call | None) -> Sequence[str]:
+    """The prompt, or the texts to be embedded."""
+    if call is None:
+        return ()
+    return (call.ask.text,) if call.ask else call.texts
 
 
 def _broke(backend: Backend, error: Exception) -> BackendError:

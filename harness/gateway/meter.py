@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -93,6 +94,8 @@ class _Failure(msgspec.Struct):
     arrived: int
     """When it came, and when it was answered, in the order of all that happened."""
     answered: int
+    missing: set[str] = set()
+    """What was asked, and has not been answered since: texts to be embedded, or the prompt."""
     recovered: bool = False
 
 
@@ -137,8 +140,10 @@ class Meter:
         """Names a call of this step that failed and was never made good.
 
         A system that swallows a failed call shows no other sign of it. A failed call is made
-        good by a later call of the same kind that is answered whole, within the step. A call
-        that an earlier step made counts where its failure comes to light.
+        good within the step by a later call of the same kind that is answered whole and asks the
+        same: a prompt that is, or begins with, the failed one; texts that were to be embedded, in
+        one call or in several. A call that an earlier step made counts where its failure comes to
+        light.
 
         Returns:
             A sentence, or nothing where every call was answered in the end.
@@ -174,7 +179,13 @@ class Meter:
         return arrival
 
     def answered(
-        self, arrival: Arrival, kind: Kind, usage: Usage, broken: str = "", stops: str = ""
+        self,
+        arrival: Arrival,
+        kind: Kind,
+        usage: Usage,
+        broken: str = "",
+        stops: str = "",
+        asked: Sequence[str] = (),
     ) -> None:
         """A request is about to be answered, or never will be.
 
@@ -184,6 +195,7 @@ class Meter:
             usage: what it cost, without the count of calls.
             broken: what became of it, as the end of a sentence: "was answered 500 (overloaded)".
             stops: why no further call can be answered.
+            asked: the prompt, or the texts to be embedded; empty: not known.
         """
         counts = Usage(
             calls=1, failed=int(bool(broken)), embeddings=int(arrival.dialect == "embeddings")
@@ -194,16 +206,21 @@ class Meter:
             self._used[arrival.phase] = self._used.get(arrival.phase, Usage()) + usage + counts
             if broken:
                 self._failures.append(
-                    _Failure(kind, broken, arrival.phase, arrival.order, self._next())
+                    _Failure(kind, broken, arrival.phase, arrival.order, self._next(), set(asked))
                 )
             else:
-                self._recover(kind, arrival.order)
+                self._recover(kind, arrival.order, asked)
             self._changed.notify_all()
 
-    def _recover(self, kind: Kind, arrived: int) -> None:
+    def _recover(self, kind: Kind, arrived: int, asked: Sequence[str]) -> None:
         for failure in self._failures:
-            if failure.kind == kind and arrived > failure.arrived:
-                failure.recovered = True
+            if failure.kind != kind or arrived < failure.arrived:
+                continue
+            # a prompt that is asked again may have a complaint below it
+            failure.missing = {
+                text for text in failure.missing if not any(t.startswith(text) for t in asked)
+            }
+            failure.recovered = not failure.missing
 
     def _next(self) -> int:
         self._order += 1

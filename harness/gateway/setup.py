@@ -5,9 +5,12 @@ Back ends are put around each other: the model itself, a recording of it, a budg
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from steeltrap.harness.gateway.backend import Backend, Embedder
 from steeltrap.harness.gateway.budget import Budgeted, Purse
@@ -18,9 +21,9 @@ from steeltrap.harness.gateway.server import Gateway
 from steeltrap.harness.models import Answerer
 from steeltrap.harness.script import Script
 
-__all__ = ["NOT_IDENTITY", "gateway"]
+__all__ = ["gateway", "identity"]
 
-NOT_IDENTITY: Final = (
+_NOT_IDENTITY: Final = (
     "budget_tokens", "budget_usd", "concurrency", "recordings", "retries", "timeout_s",
 )  # fmt: skip
 """Settings of a model that decide how it is asked and not what it answers."""
@@ -29,6 +32,26 @@ _FAULTS: Final = {
     "malformed": "malformed", "empty": "empty", "wrong_schema": "wrong-schema",
 }  # fmt: skip
 """Settings by the names of the faults."""
+
+
+def identity(model: Mapping[str, Any], faults: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the answers of a model: its settings, its address, or what was recorded."""
+    found = {key: value for key, value in model.items() if key not in _NOT_IDENTITY}
+    if "provider" in model:
+        from steeltrap.harness.gateway.upstream import address
+
+        found["base_url"] = address(model["provider"], model["base_url"] or "")
+    elif model["name"] == "replay":
+        found["recordings_sha256"] = _contents(Path(model["recordings"]))
+    return found | {"faults": dict(faults)}
+
+
+def _contents(folder: Path) -> str:
+    """The sha256 of what a folder holds; empty where there is nothing."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.jsonl")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest() if folder.is_dir() else ""
 
 
 def gateway(
@@ -55,8 +78,12 @@ def gateway(
     Raises:
         ValueError: a setting is missing or wrong; the message names it.
     """
+    if not model.get("embedding_model"):
+        # the first text loads the embedder, which takes longer than impatient clients wait
+        embedder.embed(["first"])
     if model["name"] == "ideal":
-        dials = Dials(**{key: value for key, value in model.items() if key != "name"})
+        shares = {key: value for key, value in model.items() if key != "name"}
+        dials = msgspec.convert(shares, Dials, strict=False)
         ideal = Ideal(answer, ScriptMind(script, dials), embedder, system=system)
         return _open(ideal, faults, embedder.dimension)
     from steeltrap.harness.gateway.upstream import LocalEmbeddings
@@ -85,7 +112,7 @@ def _open(backend: Backend, faults: Mapping[str, Any], dimension: int) -> Gatewa
     """Systems know their models by names that are always the same: prompts and recordings do not
     depend on who answers. Under faults, clients are less patient.
     """
-    patience = {key: faults[key] for key in ("timeout_s", "retries") if key in faults}
+    patience = {key: _number(faults, key) for key in ("timeout_s", "retries") if key in faults}
     vectors = _Vectors("embedding", dimension)
     return Gateway(_faulty(backend, faults), vectors, chat="chat", **patience)
 
@@ -110,9 +137,17 @@ def _recorded(model: Mapping[str, Any], purse: Purse | None) -> Backend:
     return Recorded(budgeted, folder)
 
 
+def _number(faults: Mapping[str, Any], key: str) -> Any:
+    """A setting of the faults that is a number, not below 0."""
+    value = faults[key]
+    if isinstance(value, bool | str) or value < 0:
+        raise ValueError(f"faults.{key}={value}: write a number, at least 0")
+    return value
+
+
 def _faulty(backend: Backend, faults: Mapping[str, Any]) -> Backend:
     """With faults, where any are asked for."""
-    shares = {kind: faults[key] for key, kind in _FAULTS.items() if faults.get(key)}
+    shares = {kind: _number(faults, key) for key, kind in _FAULTS.items() if faults.get(key)}
     if not shares:
         return backend
     return Faulty(backend, shares, seed=faults["seed"])

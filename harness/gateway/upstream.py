@@ -39,7 +39,7 @@ from steeltrap.harness.models import Reply
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["LocalEmbeddings", "ProviderName", "Upstream", "UpstreamError"]
+__all__ = ["LocalEmbeddings", "ProviderName", "Upstream", "UpstreamError", "address"]
 
 ProviderName = Literal["openai", "anthropic", "compatible"]
 Answer = TypeVar("Answer")
@@ -47,6 +47,13 @@ Answer = TypeVar("Answer")
 
 class UpstreamError(ValueError):
     """A provider cannot be asked as it is configured; the message says what to set."""
+
+
+class _UnreachableError(BackendError):
+    """Nobody is there to be asked."""
+
+    def __init__(self, failure: BackendError) -> None:
+        super().__init__(failure.message, status=failure.status)
 
 
 class _Access(NamedTuple):
@@ -92,7 +99,8 @@ class Upstream:
         longest_wait_s: a provider that names a longer time is not waited for.
 
     Attributes:
-        name: provider and models, as in `openai:gpt-4o-mini`; recordings are kept by it.
+        name: provider, model and address where it is not the maker's, as in
+            `openai:gpt-4o-mini`; recordings are kept by it.
         spent: why no further call can be answered; empty as long as they can.
 
     Raises:
@@ -118,7 +126,10 @@ class Upstream:
         self._key = _key(access, provider)
         self.model = model
         self.embedding_model = embedding_model
-        self.name = f"{provider}:{model}" + (f"+{embedding_model}" if embedding_model else "")
+        elsewhere = f"@{_shown(self._url)}" if self._url != access.url else ""
+        self.name = f"{provider}:{model}{elsewhere}"
+        if embedding_model:
+            self.name += f"+{embedding_model}"
         self.spent = ""
         self._concurrency = concurrency
         self._retries = retries
@@ -130,7 +141,7 @@ class Upstream:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
-        return f"<Upstream {self.name} at {_shown(self._url)}>"
+        return f"<Upstream {self.name.partition('@')[0]} at {_shown(self._url)}>"
 
     def begin(self) -> None:
         """A new life of a memory begins; a provider does not notice."""
@@ -223,6 +234,8 @@ class Upstream:
             raise self._told(
                 f"no answer within {self._timeout_s:g} s", status=504, kind="timeout"
             ) from None
+        except httpx.ConnectError as error:
+            raise _UnreachableError(self._told(f"no connection ({error})", status=502)) from None
         except httpx.HTTPError as error:
             raise self._told(
                 f"no connection ({type(error).__name__}: {error})", status=502
@@ -241,7 +254,7 @@ class Upstream:
         self, message: str, *, status: int, kind: BackendError.Kind = "error"
     ) -> BackendError:
         """A failure that says who failed, without keys."""
-        said = f"{self.name} at {_shown(self._url)}: {message}"
+        said = f"{self.name.partition('@')[0]} at {_shown(self._url)}: {message}"
         if self._key:
             said = said.replace(self._key, "***")
         return BackendError(_KEY.sub("***", said)[:_SHOWN_CHARS], status=status, kind=kind)
@@ -257,7 +270,10 @@ class Upstream:
         return asked_s if asked_s <= self._longest_wait_s else None
 
     def _stopped(self, failure: BackendError) -> BackendError:
-        if failure.kind == "budget":
+        if isinstance(failure, _UnreachableError):
+            # nothing is lost by stopping: the run goes on when the server is there again
+            failure.kind, failure.status = "budget", 402
+        elif failure.kind == "budget":
             self.spent = failure.message
         return failure
 
@@ -315,6 +331,18 @@ def _access(provider: str, model: str, embedding_model: str) -> _Access:
             f"embedding_model={embedding_model}: Anthropic gives no embeddings; embed locally"
         )
     return _ACCESS[provider]
+
+
+def address(provider: str, base_url: str = "") -> str:
+    """Where a provider is asked, without credentials; empty where nobody has said.
+
+    Raises:
+        UpstreamError: it is no address.
+    """
+    access = _ACCESS.get(provider)
+    if access is None or not (base_url or os.environ.get(access.url_variable) or access.url):
+        return ""
+    return _shown(_address(base_url, access))
 
 
 def _address(base_url: str, access: _Access) -> str:

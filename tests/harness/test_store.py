@@ -12,7 +12,7 @@ import pytest
 from steeltrap.harness import store
 from steeltrap.harness.record import Outcome, Record, RecordError, RunSpec, Timing
 from steeltrap.harness.script import Header, Op, Script, Turn
-from steeltrap.harness.store import StoreError, open_cell, read_cell, run_spec
+from steeltrap.harness.store import CellBusy, StoreError, open_cell, read_cell, run_spec
 from steeltrap.harness.verdict import Violation
 
 
@@ -58,7 +58,7 @@ def test_spec_says_where_a_result_came_from() -> None:
 
 def test_revision_is_that_of_the_code(tmp_path: Path) -> None:
     """A package that lies in somebody else's repository does not take that one's revision."""
-    assert re.fullmatch(r"([0-9a-f]{40}\+?)?", store.revision())
+    assert re.fullmatch(r"([0-9a-f]{40}(\+[0-9a-f]{6})?)?", store.revision())
     package = tmp_path / "site-packages" / "steeltrap"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '0'")
@@ -169,3 +169,15 @@ def test_a_broken_record_is_not_taken_for_none(tmp_path: Path) -> None:
     cell.record.write_text("{")
     with pytest.raises(RecordError, match="not a record"):
         cell.finished()
+
+
+def test_a_cell_is_run_by_one_process_alone(tmp_path: Path) -> None:
+    """Two processes on one folder would delete each other's memory: the second one is refused."""
+    made = script()
+    spec = run_spec(made, system="flat", settings={}, reader="oracle", limit=10)
+    held = open_cell(tmp_path, spec, made, alone=True)
+    with pytest.raises(CellBusy, match="another process is running this"):
+        open_cell(tmp_path, spec, made, fresh=True, alone=True)
+    assert held.script.exists()
+    held.release()
+    open_cell(tmp_path, spec, made, fresh=True, alone=True).release()

@@ -11,7 +11,7 @@ from steeltrap.harness.validate import Suspect, Trial, names_without
 from steeltrap.harness.verdict import CONDITION_OF, NAMES
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_every_suspect_is_as_declared(seed: int) -> None:
     """The ideal memory raises nothing; each mutant all that it declares, and nothing else."""
     findings = try_seed(seed)

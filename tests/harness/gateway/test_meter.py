@@ -204,3 +204,23 @@ def test_a_swallowed_failure_is_found(opened: Opener) -> None:
             create(client, ("system", "extract"), ("user", "b"))
         create(client, ("system", "extract"), ("user", "b, please"))
         assert gateway.meter.unrecovered() == ""
+
+
+def test_a_failed_call_is_made_good_only_by_one_that_asks_the_same() -> None:
+    """Another sentence of the same kind, or another text to embed, makes up for nothing."""
+    meter = Meter()
+    meter.at(1, "ingest")
+
+    def call(kind: Kind, *asked: str, broken: str = "") -> None:
+        meter.answered(meter.arrived(kind.dialect), kind, Usage(), broken, asked=asked)
+
+    call(A, "extract: one", broken="was answered 500 (no)")
+    call(A, "extract: two")
+    assert meter.unrecovered()
+    call(A, "extract: one\nYour last answer could not be used")
+    assert not meter.unrecovered()
+    call(VECTORS, "one", "two", broken="was cut off")
+    call(VECTORS, "one")
+    assert meter.unrecovered()
+    call(VECTORS, "two")
+    assert not meter.unrecovered()

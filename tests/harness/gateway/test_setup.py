@@ -168,3 +168,25 @@ def test_a_budget_is_that_of_the_whole_command(
         assert main([*asked, f"model.budget_tokens={round(tokens * 1.2)}"]) == 1
     assert len(list(find_records(tmp_path / "two"))) == 1
     assert "the budget of" in capsys.readouterr().err
+
+
+def test_answers_of_one_server_are_not_taken_for_anothers(tmp_path: Path) -> None:
+    """Two servers of one model's name are two models: each is asked, and each is a run of its own."""
+    folder = f"runs={tmp_path}"
+    with provider() as one, provider(Dials(missed=0.5)) as other:
+        for served in (one, other):
+            run([*SCRIPT, folder, *upstream(served)], QUIET, QUIET)
+        recalls = [record.outcome.recall for record in find_records(tmp_path)]
+    assert len(recalls) == 2
+    assert min(recalls) < 1 == max(recalls)  # type: ignore[type-var]
+
+
+def test_a_server_that_is_not_there_stops_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An outage is no result: nothing is finished, and the run goes on when the server is back."""
+    with provider() as served:
+        there = upstream(served)
+    assert main(["run", *SCRIPT, f"runs={tmp_path}", *there]) == 1
+    assert "no connection" in capsys.readouterr().err
+    assert list(find_records(tmp_path)) == []
