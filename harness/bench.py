@@ -25,10 +25,14 @@ from steeltrap.harness.remote import Remote
 from steeltrap.harness.script import Script
 from steeltrap.harness.twins import compare, twin_script
 
-__all__ = ["LIMIT", "Bench", "limit_of"]
+__all__ = ["LIMIT", "Bench", "NotOpened", "limit_of"]
 
 LIMIT: Final = "limit"
 """A script that shows what it shows only where so few items are served says so in its notes."""
+
+
+class NotOpened(RunStopped):
+    """The memory cannot be opened, so that nothing can be run."""
 
 
 def limit_of(script: Script, otherwise: int) -> int:
@@ -74,6 +78,11 @@ class Bench:
         self.fresh = False
         """Whether each life is that of a memory made anew."""
 
+    @property
+    def ideal(self) -> bool:
+        """Whether an ideal model answers: it stops at what it cannot read, and at nothing else."""
+        return self._gateway is not None and self._gateway.backend.name == "ideal"
+
     def __enter__(self) -> Self:
         return self
 
@@ -99,6 +108,7 @@ class Bench:
             twins: names of its twins that are run and compared with it.
 
         Raises:
+            NotOpened: the memory cannot be opened.
             RunStopped: a model call cannot be answered.
         """
         specs = [spec for spec in script.header.twins if spec.name in twins]
@@ -149,14 +159,21 @@ class Bench:
             self._gateway.understand(script)
             self._gateway.begin()
             memory.connect(self._gateway.models)
+        try:
+            self._open(memory, again=begun)
+        except Exception as error:  # whatever it is, this memory cannot be run
+            words = f"{type(error).__name__}: {error}"
+            raise NotOpened(f"the memory cannot be opened: {words}") from error
+        return memory
+
+    def _open(self, memory: Memory, *, again: bool) -> None:
         if isinstance(memory, Remote):
             memory.reopen(self._folder)
-            return memory
-        if begun:
+            return
+        if again:
             memory.close()
             self._clear()
         memory.open(self._folder)
-        return memory
 
     def _clear(self) -> None:
         for path in self._folder.iterdir():

@@ -23,7 +23,7 @@ from typing import IO, Any, Final, Protocol
 
 import msgspec
 
-from steeltrap.harness.bench import LIMIT, Bench, limit_of
+from steeltrap.harness.bench import LIMIT, Bench, NotOpened, limit_of
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.script import (
     Audit,
@@ -220,6 +220,7 @@ class Search:
 
         Raises:
             ShrinkError: it does not show it again.
+            RunStopped: a model cannot be asked any more.
         """
         finished = True
         try:
@@ -281,7 +282,8 @@ class Search:
         Raises:
             _Spent: the budget is used up.
         """
-        sha256 = candidate.sha256()
+        # beside twins a violation is known by its name alone
+        sha256 = candidate.sha256() + ("" if self.target.shown_by else "+twins")
         if sha256 in self._seen:
             return self._seen[sha256]
         if self.budget_runs is not None and self.tried >= self.budget_runs:
@@ -312,9 +314,10 @@ class Search:
         twins = () if self.target.shown_by else [twin.name for twin in candidate.header.twins]
         try:
             scored = self.bench.run(candidate, twins)
-        except RunStopped:
-            # an ideal model cannot answer what a system makes of such a script
-            return None
+        except RunStopped as stopped:
+            if not self.bench.ideal or isinstance(stopped, NotOpened):
+                raise
+            return None  # the ideal model cannot answer what a system makes of such a script
         return self.target.among(candidate, scored.violations)
 
     def _take(self, candidate: Script | None) -> bool:
@@ -346,10 +349,10 @@ class Search:
         self._tell("guessing")
         small: list[Script] = []
         cramped = False
+        twins = [] if self.target.shown_by else _twins(script, violation)
+        notes = {key: value for key, value in script.header.notes.items() if key == LIMIT}
+        header = msgspec.structs.replace(script.header, twins=twins, notes=notes)
         for steps in _guesses(script, violation, twinned=not self.target.shown_by):
-            twins = [] if self.target.shown_by else _twins(script, violation)
-            notes = {key: value for key, value in script.header.notes.items() if key == LIMIT}
-            header = msgspec.structs.replace(script.header, twins=twins, notes=notes)
             made = [make(header, steps) for make in (self.means.plain, self.means.probed)]
             guesses = [one for one in made if one is not None]
             if any(one.turns > MANY_TURNS for one in guesses) and not cramped:
@@ -359,6 +362,7 @@ class Search:
             if any(self._take(guess) for guess in guesses):
                 return
             small += guesses
+        self._take(self.means.retold(header, script.steps))
 
     def _is_plain(self) -> bool:
         """Whether all is said in the plainest words."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from steeltrap.harness.bench import LIMIT, Bench
+from steeltrap.harness.bench import LIMIT, Bench, NotOpened
 from steeltrap.harness.commands import shrink as shrinking
 from steeltrap.harness.commands.progress import Progress
 from steeltrap.harness.drive import RunStopped
@@ -92,14 +92,14 @@ def hunt(asked: Sequence[str], out: Console, aside: Console) -> bool:
         folder.mkdir(parents=True, exist_ok=True)
     for name, prey in found.items():
         target = folder / f"{name}.jsonl"
-        origin = shrinking.Found(prey.violation, prey.script, settings, "hunt", target)
+        origin = shrinking.found_here(prey.violation, prey.script, settings, target)
         half = shrinking.Options(budget_s=max(1.0, options.budget_s / 2))
         try:
-            shrunk, spec = shrinking.search(origin, half, target, aside)
+            shrunk = shrinking.search(origin, half, target, aside)
         except ShrinkError as error:
             _say(out, f"\n{error}")
             continue
-        script = shrinking.kept(shrunk.script, origin, spec, shrunk.violation)
+        script = shrinking.kept(shrunk.script, origin, shrunk.violation)
         script.write(target)
         _say(out, "")
         shrinking.told(script, shrunk, out)
@@ -220,5 +220,7 @@ def _conversations(turns: int) -> SearchStrategy[Script]:
 def _shown(bench: Bench, script: Script) -> list[Violation]:
     try:
         return bench.run(script, [twin.name for twin in script.header.twins]).violations
-    except RunStopped:
-        return []  # an ideal model cannot answer what the system makes of this
+    except RunStopped as stopped:
+        if not bench.ideal or isinstance(stopped, NotOpened):
+            raise
+        return []  # the ideal model cannot answer what the system makes of this

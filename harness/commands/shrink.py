@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
@@ -16,11 +18,12 @@ import msgspec
 from steeltrap.harness import store
 from steeltrap.harness.bench import LIMIT, Bench
 from steeltrap.harness.commands.scripts import table
+from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.record import RunSpec
-from steeltrap.harness.script import Probe, Script
+from steeltrap.harness.script import Script, TwinSpec, tenant_of
 from steeltrap.harness.settings import Settings, SettingsError, cells, rebuilt
 from steeltrap.harness.shrink import Journal, Means, Search, ShrinkError, Shrunk, Target
-from steeltrap.harness.verdict import BEYOND, CONDITION_OF, ConditionVerdict, Violation
+from steeltrap.harness.verdict import CONDITION_OF, ConditionVerdict, Violation
 from steeltrap.workloads.retell import ALL, retold
 from steeltrap.workloads.simpler import SIMPLER, numbered
 
@@ -35,6 +38,7 @@ __all__ = [
     "bench_of",
     "check",
     "ending",
+    "found_here",
     "kept",
     "one",
     "search",
@@ -72,6 +76,8 @@ class Found(NamedTuple):
     violation: Violation
     script: Script
     settings: Settings
+    spec: RunSpec
+    """Of a run of it here and now."""
     origin: str
     """The run or the file."""
     out: Path
@@ -99,8 +105,8 @@ def shrink(run: Path, wanted: str, asked: Sequence[str], out: Console, aside: Co
     found = _of_run(run, wanted, rest, aside) if run.is_dir() else _of_file(run, wanted, rest)
     target = Path(options.out) if options.out else found.out
     target.parent.mkdir(parents=True, exist_ok=True)
-    shrunk, spec = search(found, options, target, aside)
-    script = kept(shrunk.script, found, spec, shrunk.violation)
+    shrunk = search(found, options, target, aside)
+    script = kept(shrunk.script, found, shrunk.violation)
     script.write(target)
     told(script, shrunk, out)
     _say(out, ending(shrunk, found, options, target))
@@ -139,9 +145,10 @@ def _of_run(folder: Path, wanted: str, rest: Sequence[str], aside: Console) -> F
         now = settings.spec(script, memory)
     if differs := _differing(cell.spec, now):
         _say(aside, f"not as it was run: {differs}")
+    now.system = cell.spec.system
     number = f"-{wanted}" if wanted.isdigit() else ""
     out = folder / "shrunk" / f"{violation.name}{number}.jsonl"
-    return Found(violation, script, settings, folder.resolve().name, out)
+    return Found(violation, script, settings, now, folder.resolve().name, out)
 
 
 def _differing(then: RunSpec, now: RunSpec) -> str:
@@ -168,7 +175,15 @@ def _of_file(path: Path, wanted: str, rest: Sequence[str]) -> Found:
         scored = bench.run(script, [twin.name for twin in script.header.twins])
     violation = _chosen(scored.violations, wanted, f"{path} on {settings.system}")
     out = path.with_name(f"{path.stem}-{violation.name}.jsonl")
-    return Found(violation, script, settings, path.name, out)
+    return found_here(violation, script, settings, out, path.name)
+
+
+def found_here(
+    violation: Violation, script: Script, settings: Settings, out: Path, origin: str = "hunt"
+) -> Found:
+    """A violation that has just been found."""
+    with closing(settings.memory()) as memory:
+        return Found(violation, script, settings, settings.spec(script, memory), origin, out)
 
 
 def one(asked: Sequence[str]) -> Settings:
@@ -219,9 +234,7 @@ def bench_of(settings: Settings, script: Script) -> Iterator[Bench]:
         yield bench
 
 
-def search(
-    found: Found, options: Options, out: Path | None, aside: Console
-) -> tuple[Shrunk, RunSpec]:
+def search(found: Found, options: Options, out: Path | None, aside: Console) -> Shrunk:
     """Look for the shortest conversation; what was found so far is kept when this is stopped.
 
     Args:
@@ -229,49 +242,39 @@ def search(
         options: budget, seed, repeats.
         out: the file that the conversation will go to; the journal lies beside it.
         aside: gets the progress.
-
-    Returns:
-        What was found, and the spec of a run of it.
     """
     from steeltrap.harness.commands.progress import Progress
 
-    violation, script, settings = found.violation, found.script, found.settings
-    with closing(settings.memory()) as memory:
-        spec = settings.spec(script, memory)
-    twinned = _shown_by_twins(violation, script)
-    journal = Journal(
-        out.with_suffix(".journal") if out else None,
-        _identity(spec, violation, options),
-    )
-    with bench_of(settings, script) as bench, Progress(violation.name, aside) as watch:
+    violation, script, spec = found.violation, found.script, found.spec
+    kept_in = out.with_suffix(".journal") if out else None
+    with (
+        closing(Journal(kept_in, _identity(spec, violation, options))) as journal,
+        bench_of(found.settings, script) as bench,
+        Progress(violation.name, aside) as watch,
+    ):
         bench.fresh = options.fresh
-        try:
-            for by_twins in (twinned, not twinned):
-                hunt = Search(
-                    bench, MEANS, Target.of(script, violation, twinned=by_twins), journal,
-                    limit=spec.limit, seed=options.seed, repeats=options.repeats,
-                    share=options.share, budget_s=options.budget_s or math.inf,
-                    budget_runs=options.budget_runs, watch=watch,
-                )  # fmt: skip
-                try:
-                    return hunt.run(script, violation), spec
-                except ShrinkError:
-                    if by_twins is not twinned or not script.header.twins:
-                        raise
-                except KeyboardInterrupt:
-                    _keep_so_far(hunt, found, spec, out, aside)
-                    raise
-        finally:
-            journal.close()
-    raise AssertionError("one of the two has ended")
+        first = _shown_by_twins(violation, script)
+        until = time.monotonic() + options.budget_s if options.budget_s else math.inf
+        for by_twins in (first, not first) if script.header.twins else (first,):
+            trying = Search(
+                bench, MEANS, Target.of(script, violation, twinned=by_twins), journal,
+                limit=spec.limit, seed=options.seed, repeats=options.repeats, share=options.share,
+                budget_s=until - time.monotonic(), budget_runs=options.budget_runs, watch=watch,
+            )  # fmt: skip
+            try:
+                return trying.run(script, violation)
+            except ShrinkError as error:
+                failed = error
+            except (KeyboardInterrupt, RunStopped):
+                _keep_so_far(trying, found, out, aside)
+                raise
+        raise failed
 
 
-def _keep_so_far(
-    hunt: Search, found: Found, spec: RunSpec, out: Path | None, aside: Console
-) -> None:
-    if hunt.best is not None and out is not None:
-        kept(numbered(hunt.best), found, spec, None).write(out)
-        _say(aside, f"{out}: the shortest so far, {hunt.best.turns} turns")
+def _keep_so_far(trying: Search, found: Found, out: Path | None, aside: Console) -> None:
+    if trying.best is not None and out is not None:
+        kept(numbered(trying.best), found, None).write(out)
+        _say(aside, f"{out}: the shortest so far, {trying.best.turns} turns")
 
 
 def _identity(spec: RunSpec, violation: Violation, options: Options) -> dict[str, Any]:
@@ -288,23 +291,34 @@ def _identity(spec: RunSpec, violation: Violation, options: Options) -> dict[str
 
 
 def _shown_by_twins(violation: Violation, script: Script) -> bool:
-    """Whether it seems that a violation shows only beside a twin."""
-    step = script.steps[violation.step]
-    if violation.condition == "C6":
-        return not (isinstance(step, Probe) and step.observe == "in-script")
-    return violation.condition == BEYOND and not violation.began
+    """Whether a violation seems to show only beside a twin; where not, it is looked for with them."""
+    step, unit = script.steps[violation.step].id, violation.unit
+    return any(_may_show(twin, violation, step, unit) for twin in script.header.twins)
+
+
+def _may_show(twin: TwinSpec, violation: Violation, step: str, unit: str) -> bool:
+    match twin.about:
+        case "reading":
+            compared = twin.until == step and unit in (twin.a, twin.b)
+            return violation.condition == "C6" and compared
+        case "asking" | "telling":
+            return violation.name == "leak" and not violation.began
+        case "existing":
+            return violation.name == "trace" and twin.gone in (unit, tenant_of(unit))
+        case "observing":
+            return violation.name == "observer-effect"
 
 
 # ---------------------------------------------------------------- telling
 
 
-def kept(script: Script, found: Found, spec: RunSpec, shown: Violation | None) -> Script:
+def kept(script: Script, found: Found, shown: Violation | None) -> Script:
     """The script with a name, and with notes that say where it came from."""
     violation = found.violation
     notes = {
         SHOWS: violation.name,
-        "system": spec.system,
-        "versions": spec.packages,
+        "system": found.spec.system,
+        "versions": found.spec.packages,
         "from": found.origin,
         "there": {"turns": found.script.turns, "step": violation.step, "unit": violation.unit},
     }
@@ -323,8 +337,10 @@ def told(script: Script, shrunk: Shrunk, console: Console) -> None:
     step = script.steps[violation.step].id
     room = script.header.notes.get(LIMIT)
     served = f" (at most {room} item{'s' if room != 1 else ''} a query)" if room else ""
-    words = f"{step}: {violation.name}{served}"
-    _say(console, words + _due(violation))
+    if violation.name == "over-bound":
+        header = script.header
+        served = f" (bound: {header.alpha:g} x true tokens + {header.constant_tokens})"
+    _say(console, f"{step}: {violation.name}{served}{_due(violation)}")
 
 
 def _due(violation: Violation) -> str:
@@ -345,16 +361,19 @@ def ending(shrunk: Shrunk, found: Found, options: Options, out: Path) -> str:
         kept_open = "a memory made anew does not show it: run this again with fresh=true"
         lines.append(again if options.fresh else f"{kept_open}, or {again}")
     lines.append(f"{out}")
-    lines.append(f"steeltrap check {out} {' '.join(_as_asked(found.settings))}")
+    lines.append(f"steeltrap check {out} {' '.join(_as_asked(found.spec))}")
     return "\n".join(lines)
 
 
-def _as_asked(settings: Settings) -> list[str]:
-    ours = ("window=", "model.", "model=", "faults.", "faults=")
-    return [
-        f"system={settings.config.system.name}",
-        *(word if word.startswith(ours) else f"system.{word}" for word in settings.overridden),
-    ]
+def _as_asked(spec: RunSpec) -> list[str]:
+    """The words by which a system is asked for."""
+    name, *overridden = re.split(r" (?=[\w.@]+=)", spec.system)
+    elsewhere = ("window=", "model.", "model=", "faults.", "faults=")
+    words = [f"system={name}"]
+    words += [word if word.startswith(elsewhere) else f"system.{word}" for word in overridden]
+    if (model := spec.model.get("name", "ideal")) != "ideal" and f"model={model}" not in words:
+        words.append(f"model={model}")
+    return [f"'{word}'" if " " in word else word for word in words]
 
 
 def _say(console: Console, words: str) -> None:

@@ -10,7 +10,7 @@ from steeltrap.adapters.embedders import HashEmbedder
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.adapters.mutants import MUTANTS
 from steeltrap.adapters.vector import Vector
-from steeltrap.harness.bench import LIMIT, Bench
+from steeltrap.harness.bench import LIMIT, Bench, NotOpened
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.memory import Memory
 from steeltrap.harness.models import Models
@@ -102,4 +102,15 @@ def test_a_memory_that_asks_models_needs_a_gateway(tmp_path: Path) -> None:
             raise AssertionError(models)
 
     with on(Asking, tmp_path) as bench, pytest.raises(RunStopped, match="no gateway"):
+        bench.run(figure_1())
+
+
+def test_a_memory_that_cannot_be_opened_is_said_so(tmp_path: Path) -> None:
+    """Its own words are told."""
+
+    class Shut(Ideal):
+        def open(self, folder: Path) -> None:
+            raise OSError(f"no room in {folder.name}")
+
+    with on(Shut, tmp_path) as bench, pytest.raises(NotOpened, match="OSError: no room in "):
         bench.run(figure_1())

@@ -463,6 +463,29 @@ def test_shrink_goes_on_where_its_budget_stopped_it(shell: Shell, stored: Path) 
         assert wrong.partition("=")[0] in shell(*asked, wrong, code=2)
 
 
+def test_an_interrupted_shrink_keeps_the_shortest_so_far(shell: Shell) -> None:
+    """Ctrl-C leaves a script that shows it, and the same command goes on."""
+    slow = ("system=slow", "+system.keep=50", "+system.pause_s=0.03")
+    shell("run", *slow, "script=revision-chain", "script.turns=20")
+    (cell,) = (shell.folder / "runs" / "revision-chain").glob("slow-*")
+    asked = ("shrink", str(cell), "ambiguous-read", "out=small.jsonl")
+    process = shell.start(*asked)
+    journal, deadline = shell.folder / "small.journal", time.monotonic() + 60
+    while not _showed(journal) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert "small.jsonl: the shortest so far, " in err
+    assert "give the same command again to go on" in err
+    shell("check", "small.jsonl", *slow, code=1)
+    assert "20 turns to 2, " in shell(*asked)
+
+
+def _showed(journal: Path) -> bool:
+    return journal.exists() and b'"shows":true' in journal.read_bytes()
+
+
 def test_hunt_finds_and_shrinks(shell: Shell) -> None:
     """Each name that is found is shrunk and kept once; nothing is found on the ideal memory."""
     asked = ("hunt", "system=flat", "name=exposed-history,superseded-active", "examples=60")

@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from steeltrap.adapters.flat import Flat
-from steeltrap.harness.settings import SettingsError, cells, options
+from steeltrap.harness.settings import SettingsError, cells, options, rebuilt
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import EVERY, FAMILIES
 from steeltrap.workloads.render import Surface
@@ -143,3 +143,31 @@ def test_a_wrong_file_can_be_taken_on_purpose(tmp_path: Path) -> None:
     (cell,) = cells(["script=locomo", f"script.path={path}", "script.check=false"])
     with pytest.raises(SettingsError, match="this data has 0 scripts"):
         cell.script()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["system=flat", "system.window_turns=7"],
+        ["system=vector", "system.fusion=hybrid", "reader=top1", "limit=3"],
+        ["system=vector-window", "window=9"],
+        ["system=gem", "model.missed=0.25", "faults=some"],
+        ["system=ideal"],
+    ],
+)
+def test_a_stored_run_says_how_it_is_run_again(asked: list[str]) -> None:
+    """From the spec of a run come the settings that give this spec, whatever it is called."""
+    (cell,) = cells([*asked, "script.turns=5"])
+    script = cell.script()
+    spec = cell.spec(script, cell.memory())
+    again = rebuilt(spec)
+    found = again.spec(script, again.memory())
+    assert msgspec.structs.replace(found, system=spec.system) == spec
+
+
+def test_a_run_of_what_is_gone_cannot_be_run_again() -> None:
+    """A system that is not there any more is named."""
+    (cell,) = cells(["script.turns=5"])
+    spec = cell.spec(cell.script(), cell.memory())
+    with pytest.raises(SettingsError, match="unknown system 'lost'"):
+        rebuilt(msgspec.structs.replace(spec, system="lost keep=3"))
