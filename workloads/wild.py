@@ -310,9 +310,15 @@ class _Wild:
         return found
 
     def _was(self, slot: Slot) -> bool:
-        """Whether it can be asked what a unit was before: not while its value is in doubt."""
+        """Whether it can be asked what a unit was before.
+
+        Not while its value is in doubt, and not where two values began at one instant: times do
+        not tell which of them came first.
+        """
         unit = self.world.units.get(slot.unit)
-        return unit is not None and unit.state != "review"
+        if unit is None or unit.state == "review":
+            return False
+        return len({entry.at for entry in unit.entries}) == len(unit.entries)
 
     def _told(self) -> list[str]:
         return [unit for unit in self.slots if unit in self.world.units]

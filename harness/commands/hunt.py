@@ -22,6 +22,7 @@ from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.script import Script
 from steeltrap.harness.settings import SettingsError
 from steeltrap.harness.shrink import ShrinkError
+from steeltrap.harness.tokens import cache_folder
 from steeltrap.harness.verdict import CONDITION_OF, Violation
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import EVERY
@@ -161,7 +162,10 @@ def seek(
     from hypothesis import HealthCheck, Phase, given
     from hypothesis import seed as seeded
     from hypothesis import settings as profile
+    from hypothesis.configuration import set_hypothesis_home_dir
 
+    # it keeps files, by itself in the folder that it is called in
+    set_hypothesis_home_dir(str(cache_folder() / "hypothesis"))
     found: dict[str, Prey] = {}
     tried = 0
     until = time.monotonic() + budget_s

@@ -495,6 +495,7 @@ def test_hunt_finds_and_shrinks(shell: Shell) -> None:
         assert f"steeltrap check {kept} system=flat" in said
         assert (shell.folder / kept).exists()
         shell("check", str(kept), "system=flat", code=1)
+    assert {path.name for path in shell.folder.iterdir()} == {"hunted"}
     assert "40 conversations on ideal: nothing" in shell("hunt", "system=ideal", "examples=40")
     assert "name=nothing: known: " in shell("hunt", "system=flat", "name=nothing", code=2)
     assert "turns and examples are at least 1" in shell("hunt", "system=flat", "turns=0", code=2)
