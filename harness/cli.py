@@ -101,7 +101,8 @@ Runs scripts on a memory, and ends with exit code 1 when one shows what it must 
   fail_on=NAME[,NAME]   the violations that count; by default those that a script was made to show
                         (by `shrink` or `hunt`), or else any
 
-What could not be put to the test, as when steps fail, is unknown, and no pass.
+What could not be put to the test, as when steps fail, is unknown, and no pass: exit code 1 as well.
+A script that cannot be read, or a memory that cannot be opened, ends with exit code 2.
 """
 
 
@@ -199,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code.
 
     0: done. 1: something was found wrong, or could not be read or written. 2: what was asked for
-    does not exist.
+    does not exist; for `check`, also what could not be run.
     """
     from steeltrap.harness.settings import SettingsError
     from steeltrap.harness.shrink import ShrinkError
@@ -213,7 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         return _say(error, 2)
     except (ScriptError, HistoryError, RecordError, StoreError, RunStopped, ShrinkError) as error:
-        return _say(error, 1)
+        # for `check`, 1 says that a memory did not hold
+        return _say(error, 2 if words[:1] == ["check"] else 1)
     except KeyboardInterrupt:
         return _say("stopped; give the same command again to go on from here", 130)
     except BrokenPipeError:

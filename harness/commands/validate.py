@@ -52,7 +52,7 @@ def run(*, seeds: int, console: Console) -> bool:
     for name in unproven:
         console.print(f"no mutant raises {name}, so its check has not shown that it works")
     console.print(
-        f"{len(MUTANTS)} mutants and the ideal memory on {seeds} seeds: "
+        f"{len(MUTANTS)} mutants and the ideal memory on {seeds} seed{'s' if seeds != 1 else ''}: "
         + (f"{len(bad)} not as declared" if bad or unproven else "every one as declared")
     )
     return not bad and not unproven
