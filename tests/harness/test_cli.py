@@ -186,7 +186,10 @@ def test_somebody_elses_memory_runs_by_its_entry_point(shell: Shell) -> None:
         ("script=foo", "unknown script 'foo'; known: adversarial, authority, "),
         ("reader=foo", "unknown reader 'foo'; known: oracle, top1"),
         ("embedder=hash", "unknown embedder 'hash'; known: minilm, wordllama"),
-        ("experiment=foo", "unknown experiment 'foo'; known: dials, figure-1, first-target, locomo, main"),
+        (
+            "experiment=foo",
+            "unknown experiment 'foo'; known: dials, figure-1, first-target, locomo, main",
+        ),
         ("foo=1", "unknown setting 'foo'; `steeltrap run --help` lists them all"),
         ("system.foo=1", "setting 'system.foo'; system=flat takes: window_turns, window_tokens, "),
         ("system=slow system.keep=5", "takes: keep, pause_s; write +system.keep=5 for a memory of"),
