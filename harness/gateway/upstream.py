@@ -7,6 +7,7 @@ request and nowhere else: not in a message, a recording or a `repr`.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable
@@ -99,7 +100,7 @@ class Upstream:
         longest_wait_s: a provider that names a longer time is not waited for.
 
     Attributes:
-        name: provider, model and address where it is not the maker's, as in
+        name: provider, model, and a hash of the address where it is not the maker's, as in
             `openai:gpt-4o-mini`; recordings are kept by it.
         spent: why no further call can be answered; empty as long as they can.
 
@@ -126,7 +127,9 @@ class Upstream:
         self._key = _key(access, provider)
         self.model = model
         self.embedding_model = embedding_model
-        elsewhere = f"@{_shown(self._url)}" if self._url != access.url else ""
+        # recordings travel, so that the address itself stays out of them
+        hashed = hashlib.sha256(_shown(self._url).encode()).hexdigest()[:8]
+        elsewhere = f"@{hashed}" if self._url != access.url else ""
         self.name = f"{provider}:{model}{elsewhere}"
         if embedding_model:
             self.name += f"+{embedding_model}"

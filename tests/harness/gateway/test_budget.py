@@ -47,7 +47,7 @@ def test_tokens_run_out(provider: Any) -> None:
     for nth in range(3, 6):
         assert refused(budgeted, nth) == budgeted.purse.spent
     assert budgeted.purse.spent == (
-        "the budget of 2411 tokens is spent (3615 in 3 calls of openai:gpt-4o-mini);"
+        f"the budget of 2411 tokens is spent (3615 in 3 calls of {budgeted.name});"
         " run again with a larger one to go on: what is recorded is not asked twice"
     )
     assert len(provider.seen) == 3
