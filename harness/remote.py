@@ -525,16 +525,17 @@ class Remote:
         if worker is not None:
             with contextlib.suppress(WorkerError, MemoryFault):
                 worker.ask("close", _ANY.decode)
+                shutil.rmtree(folder.absolute() / "memory", ignore_errors=True)
                 self._begin(worker, folder)
                 return
+        shutil.rmtree(folder.absolute() / "memory", ignore_errors=True)
         self.open(folder)
 
     def _begin(self, worker: _Worker, folder: Path) -> None:
         for do, given in self._before.items():
             worker.ask(do, _ANY.decode, **given)
         own = folder.absolute() / "memory"
-        shutil.rmtree(own, ignore_errors=True)
-        own.mkdir()
+        own.mkdir(exist_ok=True)
         worker.ask("open", _ANY.decode, folder=str(own))
 
     def close(self) -> None:
