@@ -106,6 +106,27 @@ A script that cannot be read, or a memory that cannot be opened, ends with exit 
 """
 
 
+_REPORT_HELP: Final = """\
+Makes what people take away from stored runs. Nothing is run.
+
+  steeltrap report runs/main                        the tables, on the console
+  steeltrap report runs/main --to paper             figures and tables, for a paper to include
+  steeltrap report runs/main --html main.html       one page to look at, without server or network
+
+The same runs give the same files.
+"""
+
+_COMPARE_HELP: Final = """\
+Says whether NEW is worse than BASE: run folders, or baselines that `steeltrap baseline` wrote.
+
+  steeltrap compare runs/before runs/after
+  steeltrap compare baseline.json runs/main --fail-on 'C1>0.02, p95_ms>+20%'
+
+Runs are paired by system, script and seed. Ends with 0 where nothing is worse, 1 where something
+is, and 2 where that cannot be judged.
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
@@ -122,7 +143,35 @@ def parser() -> argparse.ArgumentParser:
     validate.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
     _add_search(commands)
     _add_systems(commands)
+    _add_reports(commands)
+    _add_compare(commands)
+    new = commands.add_parser("new", help="begin a package of your own that adapts a memory")
+    new.add_argument("name", metavar="NAME", help="of the memory, as my-memory")
+    new.add_argument("--to", type=Path, metavar="FOLDER", help="by default a new folder NAME")
     return top
+
+
+def _add_reports(commands: Any) -> None:
+    report = _told(commands, "report", "figures, tables and a page of stored runs", _REPORT_HELP)
+    report.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, or folders of them")  # fmt: skip
+    report.add_argument("--to", type=Path, metavar="DIR", help="write figures and tables there")
+    report.add_argument("--html", type=Path, metavar="FILE", help="write the page there")
+    serve = commands.add_parser("serve", help="look at stored runs in a browser, on this machine alone")  # fmt: skip
+    serve.add_argument("folder", type=Path, metavar="FOLDER", help="a folder of runs")
+    serve.add_argument("--port", type=int, default=0, help="by default any free one")
+
+
+def _add_compare(commands: Any) -> None:
+    compare = _told(commands, "compare", "is a new run worse than an old one? exit code 1 if so", _COMPARE_HELP)  # fmt: skip
+    compare.add_argument("base", type=Path, metavar="BASE")
+    compare.add_argument("new", type=Path, metavar="NEW")
+    compare.add_argument("--fail-on", default="", metavar="RULES", help="what counts as worse, as 'C1>0.02, p95_ms>+20%%'")  # fmt: skip
+    for form, words in (("markdown", "a comment for a pull request"), ("junit", "JUnit XML"), ("json", "every number")):  # fmt: skip
+        compare.add_argument(f"--{form}", type=Path, metavar="FILE", help=f"write {words} there")
+    compare.add_argument("--github", action="store_true", help="print annotations for GitHub")
+    baseline = commands.add_parser("baseline", help="write runs into a small file to compare with")
+    baseline.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    baseline.add_argument("--to", type=Path, required=True, metavar="FILE")
 
 
 def _add_search(commands: Any) -> None:
@@ -266,7 +315,40 @@ def _dispatch(asked: argparse.Namespace) -> int:
             return _systems(asked, out)
         case "shrink" | "hunt" | "check":
             return _search(asked, out, Console(stderr=True))
+        case "report" | "serve" | "new":
+            _take_away(asked, out)
+        case "compare" | "baseline":
+            return _compare(asked, out)
     return 0
+
+
+def _take_away(asked: argparse.Namespace, out: Console) -> None:
+    """The commands that write something for people, and judge nothing."""
+    match asked.command:
+        case "report":
+            from steeltrap.harness.commands.report import report
+
+            report(asked.runs, out, to=asked.to, html=asked.html)
+        case "serve":
+            from steeltrap.harness.commands.serve import serve
+
+            serve(asked.folder, out, port=asked.port)
+        case _:
+            from steeltrap.harness.commands.new import new
+
+            new(asked.name, asked.to, out)
+
+
+def _compare(asked: argparse.Namespace, out: Console) -> int:
+    from steeltrap.harness.commands import compare
+
+    if asked.command == "baseline":
+        compare.baseline(asked.runs, asked.to, out)
+        return 0
+    return compare.compare(
+        asked.base, asked.new, out, fail_on=asked.fail_on, markdown=asked.markdown,
+        junit=asked.junit, json=asked.json, github=asked.github,
+    )  # fmt: skip
 
 
 def _search(asked: argparse.Namespace, out: Console, aside: Console) -> int:

@@ -188,6 +188,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     served_tokens_mean: float | None = None
     """Tokens (o200k_base) put before the reader, per query."""
     served_tokens_total: int = 0
+    served_curve: list[tuple[int, int, int]] = []
+    """Curve: (turn, queries so far, tokens served to them so far) at each gauge."""
     ingested_tokens: int = 0
     """Tokens of all turns."""
     usage: dict[str, Usage] = {}

@@ -100,6 +100,8 @@ class Scorer:
         self._asked: dict[str, Source] = {}
         self._trivial: dict[str, str] = {}
         self._listing: Listing | None = None
+        self.view: View | None = None
+        """What the checks looked at, at the last step; None after a turn."""
         self._c1, self._c3, self._beyond = QuerySoundness(), Dependency(), Beyond(capabilities)
         self._c2 = TransitionSoundness(capabilities)
         self._resurrection = Resurrection(self._c2.sheet)
@@ -114,6 +116,7 @@ class Scorer:
         self._usage: dict[str, Usage] = {}
         self._effects: list[Effect] = []
         self._curve: list[tuple[int, int, int, int, float]] = []
+        self._served_curve: list[tuple[int, int, int]] = []
         self._family = ""
         self._sheets = [c.sheet for c in (self._c1, self._c2, self._c3, self._c4, self._c5, self.c6, self._beyond)]  # fmt: skip
 
@@ -126,6 +129,7 @@ class Scorer:
 
     def observe(self, step: Step, event: Event) -> None:
         """Take in what became of one step."""
+        self.view = None
         self._steps += 1
         self._failed += event.type != "ok"
         spoken = self.ledger.accounts.get(getattr(step, "unit", None) or "")
@@ -152,7 +156,7 @@ class Scorer:
         for change in step.changes:
             erased = change.cause != "erased" or self._erases
             self.ledger.change(change, self._turn, unsure=not (done and erased))
-        view = View(
+        self.view = view = View(
             event.i, step, event, self.ledger, self._catalogue,
             listing=self._listing, turn=self._turn,
         )  # fmt: skip
@@ -294,6 +298,9 @@ class Scorer:
 
     def _gauge(self, gauge: Gauge, event: Event, view: View) -> None:
         self._c5.gauge(view)
+        if not gauge.tenant:
+            reads = self._reads
+            self._served_curve.append((self.ledger.turns, reads.queries, reads.served_tokens))
         if event.via != "listing":
             return
         if not gauge.tenant:  # the curve is of the whole
@@ -394,6 +401,7 @@ class Scorer:
             missed_by_hop={str(hop): row for hop, row in sorted(self._c3.missed_by_hop.items())},
             served_tokens_mean=_share(reads.served_tokens, reads.queries),
             served_tokens_total=reads.served_tokens,
+            served_curve=self._served_curve,
             ingested_tokens=self._ingested,
             footprint=self._curve,
             footprint_ratio=metrics.footprint_ratio(self._curve),

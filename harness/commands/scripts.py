@@ -13,20 +13,17 @@ from steeltrap.harness.script import (
     Audit,
     Change,
     Erasure,
-    Expect,
     Gauge,
     Header,
-    Op,
     Pause,
     Probe,
     Script,
     ScriptError,
     Step,
     Turn,
-    field_of,
     read_steps,
-    topic_of,
 )
+from steeltrap.harness.wording import expected_words, history_words, op_words, unit_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,43 +129,20 @@ def table(steps: Iterable[Step], console: Console, *, header: bool) -> None:
 def _op(step: Step) -> str:
     match step:
         case Turn():
-            return "\n".join(_op_words(op) for op in step.ops)
+            return "\n".join(f"{op.op} {op_words(op)}".rstrip() for op in step.ops)
         case Probe():
             asked = f"ask {step.ask}" + (f" {step.of}" if step.of else "")
-            return f"{asked}: {_unit(step.unit)}" if step.unit else asked
+            return f"{asked}: {unit_words(step.unit)}" if step.unit else asked
         case Gauge():
             return "gauge, item by item" if step.full else "gauge"
         case Audit():
-            return f"audit: {_unit(step.unit)}"
+            return f"audit: {unit_words(step.unit)}"
         case Pause():
             return "pause"
         case Erasure():
-            return f"erase: {_unit(step.unit) if step.unit else 'everything of ' + step.tenant}"
-
-
-def _op_words(op: Op) -> str:
-    words: list[str] = [op.op]
-    if op.unit:
-        words.append(f"{_unit(op.unit)}")
-    if op.value:
-        words.append(f"= {values.display(op.value)}")
-    if op.target:
-        rule = f", {op.rule.kind}" if op.rule else ""
-        words.append(f"-> {_unit(op.target)}{rule}")
-    if op.source != "owner":
-        words.append(f"by {op.source}")
-    if op.valid_at:
-        words.append(f"since {op.valid_at}")
-    if op.until:
-        words.append(f"until {op.until}")
-    if op.importance != "normal":
-        words.append(f"({op.importance})")
-    return " ".join(words)
-
-
-def _unit(unit: str) -> str:
-    """`deadline of Website Redesign`; a topic alone stays as it is."""
-    return f"{field_of(unit)} of {topic_of(unit)}" if unit.count("/") > 1 else topic_of(unit)
+            return (
+                f"erase: {unit_words(step.unit) if step.unit else 'everything of ' + step.tenant}"
+            )
 
 
 def _sentence(step: Step) -> str:
@@ -185,7 +159,7 @@ def _truth(step: Step) -> str:
     match step:
         case Probe() if step.expect:
             lag = f", lag {step.lag}" if step.lag is not None else ""
-            lines.append(f"expected: {_expected(step.expect)}{lag}")
+            lines.append(f"expected: {expected_words(step.expect)}{lag}")
             if step.swap:
                 lines.append(f"in {step.swap.twin} it is asked instead: {step.swap.text}")
         case Probe():
@@ -193,23 +167,11 @@ def _truth(step: Step) -> str:
         case Gauge():
             lines.append("{} units, {} tokens".format(*step.footprint))
         case Audit():
-            held = (values.display(p.value) if p.value else "nothing" for p in step.history)
-            lines.append(f"history: {' → '.join(held) or 'none'}")
+            lines.append(f"history: {history_words(step.history)}")
     return "\n".join(lines)
 
 
 def _change(change: Change) -> str:
     value = values.display(change.value) if change.value else "nothing is set"
     how = f" ({change.cause}, hop {change.hop})" if change.hop else f" ({change.cause})"
-    return f"{_unit(change.unit)} = {value}{how}"
-
-
-def _expected(expect: Expect) -> str:
-    value = values.display(expect.value) if expect.value else "nothing"
-    match expect.state:
-        case "set":
-            return value
-        case "unset":
-            return "nothing is set"
-        case "review":
-            return f"needs review (was {value})"
+    return f"{unit_words(change.unit)} = {value}{how}"

@@ -1,0 +1,1 @@
+"""The contract of an adapter as checks that any memory can be put to."""

@@ -1,0 +1,1 @@
+"""`pytest --steeltrap mypackage:MyMemory`: a memory judged as test items."""
