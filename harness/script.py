@@ -296,6 +296,14 @@ class Probe(_Step, tag="probe", tag_field="step", kw_only=True):
     category: str = ""
     flags: tuple[str, ...] = ()
     """evidence: known defects of the public record."""
+    gold: str = ""
+    """evidence: the answer of the public record; empty where it has none."""
+    rubric: tuple[str, ...] = ()
+    """evidence: what a right answer holds, point by point, where the record says so; further
+    spellings of `gold` where the record's own score takes any of them."""
+    judged: str = ""
+    """evidence: how the record's own benchmark scores an answer, such as `longmemeval/knowledge-update`,
+    `beam/event-ordering`, `substring`; empty where it does not say."""
 
 
 class Gauge(_Step, tag="gauge", tag_field="step", kw_only=True):
