@@ -12,6 +12,7 @@ import msgspec
 
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.adapters.vector.dense import Dense
+from steeltrap.adapters.vector.okapi import SpacedWords
 from steeltrap.adapters.vector.ranking import fused
 from steeltrap.adapters.vector.words import Words
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
@@ -21,34 +22,45 @@ if TYPE_CHECKING:
 
     from steeltrap.adapters.vector.ranking import Ranking
 
-__all__ = ["FUSION_DEPTH", "Fusion", "Vector"]
+__all__ = ["FUSION_DEPTH", "Entry", "Fusion", "Splitting", "Vector"]
 
 Fusion = Literal["dense", "bm25", "hybrid"]
+Entry = Literal["turn", "session"]
+Splitting = Literal["stems", "spaces"]
 FUSION_DEPTH: Final = 100
 """How deep each ranking goes into a fusion, or to the query's limit where that is more."""
 
 
 @dataclass
 class _Shelf:
-    """One tenant's turns by number, oldest first, and the indexes over them."""
+    """One tenant's entries by number, oldest first, and the indexes over them."""
 
     dense: Dense | None
-    words: Words | None
+    words: Words | SpacedWords | None
     items: dict[int, Item] = field(default_factory=dict)
     next: int = 0
+    sessions: dict[str, int] = field(default_factory=dict)
+    """Session -> its entry, where a session is one."""
+    waiting: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Entries that are not indexed yet, each with what is stored beside its vector."""
 
     def remove(self, number: int) -> None:
+        if self.waiting.pop(number, None) is None:
+            self.unindex(number)
+        del self.items[number]
+        self.sessions = {name: at for name, at in self.sessions.items() if at != number}
+
+    def unindex(self, number: int) -> None:
         if self.dense:
             self.dense.remove(number)
         if self.words:
             self.words.remove(number)
-        del self.items[number]
 
 
 class Vector:
     """Stores every turn and serves those nearest to the question, best first.
 
-    What is embedded and indexed is the turn's text alone. Each tenant has a collection of its
+    What is embedded and indexed is the text alone. Each tenant has a collection of its
     own, so that neither content nor load of one is felt by another. Of equal scores the
     earlier turn comes first. Reading changes nothing. Nothing is ever revised: a superseded
     statement stays beside its successor. Ingestion does not wait until a turn is safely on disk.
@@ -60,9 +72,13 @@ class Vector:
         capacity_turns: a tenant's oldest turns are pruned when it has more ("vector databases
             prune embeddings by capacity or age", section 2.1 of the paper); by default never.
         stamps: serve each turn with the time at which it was said, as `valid_from`.
+        entry: `turn`, or `session`: what was said in a session is one entry, joined by spaces, as
+            LongMemEval's retrievers have it; it has the time of its latest turn.
+        words: how BM25 splits texts: `stems`, or `spaces` (`SpacedWords`).
 
     Raises:
-        ValueError: `fusion` is unknown or `capacity_turns` is not positive.
+        ValueError: `fusion`, `entry` or `words` is unknown, or `capacity_turns` is not positive, or
+            given where entries are sessions.
     """
 
     def __init__(
@@ -72,10 +88,17 @@ class Vector:
         fusion: Fusion = "dense",
         capacity_turns: int | None = None,
         stamps: bool = True,
+        entry: Entry = "turn",
+        words: Splitting = "stems",
     ) -> None:
-        if fusion not in get_args(Fusion):
-            known = ", ".join(get_args(Fusion))
-            raise ValueError(f"vector: unknown fusion '{fusion}'; known: {known}")
+        for name, value, kinds in (
+            ("fusion", fusion, Fusion), ("entry", entry, Entry), ("words", words, Splitting),
+        ):  # fmt: skip
+            if value not in get_args(kinds):
+                known = ", ".join(get_args(kinds))
+                raise ValueError(f"vector: unknown {name} '{value}'; known: {known}")
+        if capacity_turns is not None and entry == "session":
+            raise ValueError("vector: a capacity counts turns; set it with entry=turn")
         if capacity_turns is not None and capacity_turns < 1:
             raise ValueError(f"vector: a capacity of {capacity_turns} turns keeps nothing")
         self.embedder: Embedder | None = None
@@ -85,6 +108,8 @@ class Vector:
         self._fusion = fusion
         self._capacity = capacity_turns
         self._stamps = stamps
+        self._by_session = entry == "session"
+        self._words = words
         self._folder = Path()
         self._client: QdrantLocal | None = None
         self._made = 0
@@ -108,24 +133,43 @@ class Vector:
         self._client = self._shelves = None
 
     def ingest(self, turn: Utterance) -> None:
-        """Embed and store a turn, then prune to the capacity."""
+        """Store a turn, then prune to the capacity; it is indexed when something is asked."""
         shelf = self._shelf(turn.tenant)
-        number = shelf.next
-        if shelf.dense and self.embedder:
-            vector = self.embedder.embed([turn.text])[0]
-            payload = {"text": turn.text, "tenant": turn.tenant, "at": turn.at, "turn": turn.id}
-            shelf.dense.add(number, vector, payload)
-        if shelf.words:
-            shelf.words.add(number, turn.text)
-        shelf.items[number] = Item(
+        number = shelf.sessions.get(turn.session) if self._by_session else None
+        item = self._item(turn)
+        if number is None:
+            number, shelf.next = shelf.next, shelf.next + 1
+            if self._by_session:
+                shelf.sessions[turn.session] = number
+        else:
+            item = _longer(shelf.items[number], item)
+            if number not in shelf.waiting:
+                shelf.unindex(number)
+        shelf.items[number] = item
+        shelf.waiting[number] = {"tenant": turn.tenant, "at": turn.at, "turn": turn.id}
+        if not self._by_session:
+            self._index(shelf)
+        if self._capacity is not None and len(shelf.items) > self._capacity:
+            shelf.remove(next(iter(shelf.items)))
+
+    def _item(self, turn: Utterance) -> Item:
+        return Item(
             text=turn.text,
-            id=turn.id,
+            id=turn.session if self._by_session else turn.id,
             sources=(turn.id,),
             valid_from=turn.at if self._stamps else None,
         )
-        shelf.next += 1
-        if self._capacity is not None and len(shelf.items) > self._capacity:
-            shelf.remove(next(iter(shelf.items)))
+
+    def _index(self, shelf: _Shelf) -> None:
+        """Index what waits; a session that grows is indexed once, when it is whole."""
+        for number, payload in shelf.waiting.items():
+            text = shelf.items[number].text
+            if shelf.dense and self.embedder:
+                vector = self.embedder.embed([text])[0]
+                shelf.dense.add(number, vector, {"text": text, **payload})
+            if shelf.words:
+                shelf.words.add(number, text)
+        shelf.waiting.clear()
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The `query.limit` best turns of the query's tenant, with their scores."""
@@ -138,8 +182,9 @@ class Vector:
         return served
 
     def settle(self) -> None:
-        """Nothing runs in the background."""
-        self._opened()
+        """Index what waits."""
+        for shelf in self._opened().values():
+            self._index(shelf)
 
     def active(self, tenant: str) -> list[Item]:
         """Every turn stored, oldest first."""
@@ -171,6 +216,7 @@ class Vector:
         return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
 
     def _ranking(self, shelf: _Shelf, query: Query) -> Ranking:
+        self._index(shelf)
         rankings = []
         depth = query.limit
         if self._fusion == "hybrid":
@@ -188,7 +234,9 @@ class Vector:
             if self.embedder and self._client:
                 dense = Dense(self._client, f"turns-{self._made}", self.embedder.dimension)
                 self._made += 1
-            words = Words() if self._fusion != "dense" else None
+            words = None
+            if self._fusion != "dense":
+                words = Words() if self._words == "stems" else SpacedWords()
             shelves[tenant] = _Shelf(dense, words)
         return shelves[tenant]
 
@@ -198,3 +246,13 @@ class Vector:
                 "vector: not open; call open(folder) first, and nothing after close()"
             )
         return self._shelves
+
+
+def _longer(entry: Item, said: Item) -> Item:
+    """A session with one more turn."""
+    return msgspec.structs.replace(
+        entry,
+        text=f"{entry.text} {said.text}",
+        sources=(*(entry.sources or ()), *(said.sources or ())),
+        valid_from=said.valid_from,
+    )

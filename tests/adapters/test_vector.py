@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steeltrap.adapters.embedders import HashEmbedder, WordLlamaEmbedder
-from steeltrap.adapters.vector import Vector
+from steeltrap.adapters.vector import Fusion, Vector
+from steeltrap.adapters.vector.okapi import SpacedWords
 from steeltrap.adapters.vector.ranking import fused, ranked
 from steeltrap.adapters.vector.words import Words
 from steeltrap.harness.memory import Item, Query, Subject, Utterance
@@ -197,3 +198,81 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], sa
     """An unknown fusion, or a capacity that keeps nothing, is an error when the memory is made."""
     with pytest.raises(ValueError, match=said):
         Vector(**settings)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- sessions, and words at spaces
+
+
+def say(memory: Vector, *said: tuple[str, str]) -> None:
+    for number, (session, text) in enumerate(said):
+        at = f"2026-01-01T10:{number:02d}"
+        memory.ingest(Utterance(f"t{number}", at, "acme", session, "user", text))
+
+
+@pytest.mark.parametrize("fusion", ["dense", "bm25", "hybrid"])
+def test_a_session_can_be_one_entry(tmp_path: Path, fusion: Fusion) -> None:
+    """What was said in a session is served together, with all its turns as sources, also after
+    more was said in it than when something was last asked."""
+    memory = Vector(HashEmbedder(), fusion=fusion, entry="session")
+    memory.open(tmp_path)
+    say(memory, ("a", "The boiler was repaired"), ("b", "Choir on Tuesday"), ("a", "on Monday"))
+    ask(memory, "boiler")
+    memory.ingest(Utterance("t3", "2026-01-01T11:00", "acme", "a", "user", "by the dentist"))
+    best = ask(memory, "Which dentist repaired the boiler?")[0]
+    assert ("a", ("t0", "t2", "t3"), "2026-01-01T11:00") == (best.id, best.sources, best.valid_from)
+    assert best.text == "The boiler was repaired on Monday by the dentist"
+    assert 2 == len(memory.active("acme"))
+    memory.erase("acme", Subject("acme", "boiler", "repair", "?"))
+    assert ["b"] == [item.id for item in memory.active("acme")]
+    memory.close()
+
+
+def test_a_session_begun_again_after_its_erasure_is_a_new_entry(tmp_path: Path) -> None:
+    """Nothing of the erased entry is in the one that follows under its name."""
+    memory = Vector(fusion="bm25", entry="session")
+    memory.open(tmp_path)
+    say(memory, ("a", "The boiler leaks"))
+    memory.erase("acme", Subject("acme", "boiler", "state", "?"))
+    say(memory, ("a", "Choir on Tuesday"))
+    (item,) = memory.active("acme")
+    assert "Choir on Tuesday" == item.text
+    memory.close()
+
+
+def test_words_split_at_spaces_score_as_okapi_has_it() -> None:
+    """Scores are those of the formula, worked out word by word; a frequent word gets the floor."""
+    texts = ["a b b", "a c", "a a d e", "f"]
+    words = SpacedWords()
+    for number, text in enumerate(texts):
+        words.add(number, text)
+    split = [text.split(" ") for text in texts]
+    mean = sum(map(len, split)) / 4
+    weight = {w: math.log((4 - n + 0.5) / (n + 0.5)) for w in "abcdef" if (n := sum(w in s for s in split))}  # fmt: skip
+    floor = 0.25 * sum(weight.values()) / len(weight)
+    assert weight["a"] < 0
+
+    def score(held: list[str]) -> float:
+        norm = 1.5 * (0.25 + 0.75 * len(held) / mean)
+        return sum(
+            (weight[w] if weight[w] >= 0 else floor) * held.count(w) * 2.5 / (held.count(w) + norm)
+            for w in ("a", "b", "z") if w in weight
+        )  # fmt: skip
+
+    found = words.search("a b z", 4)
+    assert dict(found) == pytest.approx({n: score(held) for n, held in enumerate(split)})
+    assert [0, 2, 1, 3] == [number for number, _ in found]
+    assert words.search("A", 4)[0][1] == 0.0, "no lower case"
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"entry": "week"}, "unknown entry 'week'"),
+        ({"words": "letters"}, "unknown words 'letters'"),
+        ({"entry": "session", "capacity_turns": 5}, "a capacity counts turns"),
+    ],
+)
+def test_what_an_entry_cannot_be_is_refused(setting: dict[str, object], words: str) -> None:
+    """A wrong setting is named with what is known."""
+    with pytest.raises(ValueError, match=words):
+        Vector(fusion="bm25", **setting)  # type: ignore[arg-type]
