@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from steeltrap.harness.record import Record
-from steeltrap.reports import figures, tables
 from steeltrap.reports.facts import comparable, facts, title
-from steeltrap.reports.promises import promises
-from steeltrap.reports.tables import Grid
+from steeltrap.reports.table import Table, abreast
+from steeltrap.reports.tables import every
 
 if TYPE_CHECKING:
+    import rich.table
     from rich.console import Console
-    from rich.table import Table
 
-__all__ = ["markdown", "show"]
+__all__ = ["escaped", "markdown", "page", "show"]
 
-FAMILIES_SHOWN = ("reported",)
+FAMILIES_SHOWN: Final = ("reported",)
 """Scripts whose families are what is asked about, so that they belong on the console."""
+_ABREAST: Final = 4
+"""Systems side by side on a console."""
+_ON_PAPER: Final = ("names", "promises", "differences", "lost")
+"""Tables that a console does not show."""
 
 
 def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = ()) -> None:
@@ -32,55 +35,56 @@ def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = 
     for group in comparable(records):
         for fact in (*facts(group), *notes):
             console.print(fact, highlight=False, markup=False)
-        for grid in _grids(group, full=False):
+        for table in _shown(group):
             console.print()
-            console.print(grid.title, style="table.title", highlight=False, markup=False)
-            console.print(_rich(grid))
-            for note in grid.notes:
+            console.print(table.title, style="table.title", highlight=False, markup=False)
+            console.print(_rich(table))
+            for note in table.notes:
                 console.print(f"  {note}", style="dim", highlight=False, markup=False)
 
 
-def markdown(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
+def _shown(group: Sequence[Record]) -> list[Table]:
+    """What belongs on a console, as wide as it is."""
+    hidden = set(_ON_PAPER)
+    if group[0].spec.script not in FAMILIES_SHOWN:
+        hidden.add("families")
+    found = [table for table in every(group) if table.name not in hidden]
+    return [part for table in found for part in abreast(table, _most(table))]
+
+
+def _most(table: Table) -> int:
+    return _ABREAST if table.name == "families" else len(table.header)
+
+
+def page(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
     """The same and more as a Markdown page: violations by name, differences of systems."""
     lines = ["# Can it be trusted over a long life?", ""]
     for group in comparable(records):
         lines += [f"## {escaped(title(group))}", ""]
         lines += [f"- {escaped(fact)}" for fact in (*facts(group), *notes)]
-        for grid in _grids(group, full=True):
-            lines += ["", *_markdown(grid)]
+        for table in every(group):
+            lines += ["", markdown(table)]
         lines.append("")
     return "\n".join(lines)
 
 
-def _grids(group: Sequence[Record], *, full: bool) -> list[Grid]:
-    grids = [tables.conditions(group), tables.doses(group), tables.twins(group)]
-    grids += [tables.costs(group), tables.models(group)]
-    grids += tables.evidence(group)
-    if found := figures.curves(group):
-        grids.append(figures.table(found))
-    if full or group[0].spec.script in FAMILIES_SHOWN:
-        grids += tables.families(group, abreast=None if full else 4)
-    if full:
-        grids += [tables.names(group), promises(group)]
-        grids += [tables.differences(group), tables.lost(group)]
-    return [grid for grid in grids if grid]
-
-
-def _rich(grid: Grid) -> Table:
+def _rich(table: Table) -> rich.table.Table:
     from rich import box
-    from rich.table import Table
+    from rich.table import Table as Drawn
+    from rich.text import Text
 
-    table = Table(
+    drawn = Drawn(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         collapse_padding=True,
     )
-    for position, name in enumerate(grid.header):
-        table.add_column(name, justify="left" if position == 0 else "right", no_wrap=True)
-    for row in grid.rows:
-        table.add_row(*row)
-    return table
+    for position, name in enumerate(table.header):
+        justify = "left" if position < table.left else "right"
+        drawn.add_column(Text(name), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for row in table.rows:
+        drawn.add_row(*map(Text, row))
+    return drawn
 
 
 def escaped(text: str) -> str:
@@ -88,12 +92,14 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
 
 
-def _markdown(grid: Grid) -> list[str]:
+def markdown(table: Table) -> str:
+    """A table in Markdown, with its title above and its notes below."""
+
     def line(cells: Sequence[str]) -> str:
         words = (escaped(cell).replace("\n", "<br>") for cell in cells)
         return f"| {' | '.join(words)} |"
 
-    rule = ["---", *["---:"] * (len(grid.header) - 1)]
-    lines = [f"### {grid.title}", "", line(grid.header), line(rule)]
-    lines += [line(row) for row in grid.rows]
-    return [*lines, "", *(f"- {note}" for note in grid.notes)]
+    rule = ["---"] * table.left + ["---:"] * (len(table.header) - table.left)
+    lines = [f"### {escaped(table.title)}", "", line(table.header), line(rule)]
+    lines += [line(row) for row in table.rows]
+    return "\n".join([*lines, "", *(f"- {escaped(note)}" for note in table.notes)])

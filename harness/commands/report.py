@@ -2,16 +2,260 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from steeltrap.harness.history import read_events
+from steeltrap.harness.record import Record
+from steeltrap.harness.script import Header, read_steps
+from steeltrap.harness.store import Cell, StoreError, read_cell, write
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["report"]
+__all__ = ["Found", "report", "show", "stored", "summary", "write_folder"]
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = "steeltrap-report"
+VERSION: Final = 1
+
+
+class Found(NamedTuple):
+    """A finished run."""
+
+    cell: Cell
+    record: Record
+
+
+class _Manifest(msgspec.Struct, kw_only=True):
+    """What a folder of a report was made of, and what it holds."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    runs: list[dict[str, Any]]
+    files: dict[str, str]
+    """Path and sha256."""
 
 
 def report(runs: Sequence[Path], out: Console, *, to: Path | None, html: Path | None) -> None:
-    """Print tables of stored runs, or write figures, tables and a page of them."""
-    raise NotImplementedError
+    """Print tables of stored runs, or write figures, tables and a page of them.
+
+    Args:
+        runs: run folders, or folders of them.
+        out: gets the tables, or a line for what was written.
+        to: where tables, figures and numbers go.
+        html: where the page goes.
+
+    Raises:
+        StoreError: there is no finished run, or something in the way.
+        RecordError, ScriptError, HistoryError: a run cannot be read.
+    """
+    found = stored(runs)
+    if to is None and html is None:
+        show(found, out)
+    if to is not None:
+        write_folder(found, to, out)
+    if html is not None:
+        write_page(found, html, out)
+
+
+# ---------------------------------------------------------------- runs
+
+
+def stored(folders: Sequence[Path]) -> list[Found]:
+    """The finished runs in and below folders, each once, in the order of their paths.
+
+    Raises:
+        StoreError: a folder does not exist, or there is no finished run.
+        RecordError: a record cannot be read.
+    """
+    paths: dict[Path, Path] = {}
+    for folder in folders:
+        if not folder.exists():
+            raise StoreError(f"{folder}: does not exist; give run folders, or folders of them")
+        for path in sorted(folder.rglob("record.json")):
+            paths.setdefault(path.parent.resolve(), path.parent)
+    if not paths:
+        where = ", ".join(map(str, folders))
+        raise StoreError(f"{where}: holds no finished run (record.json), so there is nothing to report")  # fmt: skip
+    cells = [read_cell(path) for path in paths.values()]
+    return [Found(cell, record) for cell in cells if (record := cell.finished())]
+
+
+def newest(done: Sequence[Found]) -> list[Found]:
+    """Without runs that ask what a later one asked again, as after a change of the code.
+
+    The later one is that whose history was written last: scoring leaves histories alone.
+    """
+    found: dict[bytes, Found] = {}
+    for one in sorted(done, key=lambda one: one.cell.history.stat().st_mtime_ns):
+        spec = one.cell.spec
+        asked = [
+            spec.system, spec.settings, spec.embedder, spec.model, spec.script,
+            _header(one.cell).settings, one.record.outcome.turns, spec.seed, spec.reader, spec.limit,
+        ]  # fmt: skip
+        found[msgspec.json.encode(asked, order="sorted")] = one
+    kept = {one.cell.folder for one in found.values()}
+    return [one for one in done if one.cell.folder in kept]
+
+
+def _header(cell: Cell) -> Header:
+    header = next(read_steps(cell.script))
+    assert isinstance(header, Header)
+    return header
+
+
+def _told(done: Sequence[Found], kept: Sequence[Found]) -> list[str]:
+    """What scripts say about themselves, and what was left out."""
+    from steeltrap.reports.facts import notes
+
+    scripts = {one.cell.spec.script_sha256: one.cell for one in kept}
+    told = notes(map(_header, scripts.values()))
+    if older := len(done) - len(kept):
+        told.append(f"left out: {older} older runs of the same system, script and seed")
+    return told
+
+
+# ---------------------------------------------------------------- on the console
+
+
+def show(done: Sequence[Found], out: Console) -> None:
+    """Print the tables of finished runs, and the first failure of each system."""
+    from steeltrap.reports import layout
+
+    kept = newest(done)
+    layout.show([one.record for one in kept], out, notes=_told(done, kept))
+    for line in _first_failures(kept):
+        out.print(line, highlight=False, markup=False)
+
+
+def summary(done: Sequence[Found], folder: Path, out: Console) -> None:
+    """Print the tables of finished runs, and write them and more as `report.md` in a folder."""
+    from steeltrap.reports import layout
+
+    show(done, out)
+    kept = newest(done)
+    path = folder / "report.md"
+    text = layout.page([one.record for one in kept], notes=_told(done, kept))
+    write(path, text.encode())
+    out.print(f"\nReport: {path}", markup=False)
+
+
+def _first_failures(done: Sequence[Found]) -> Iterator[str]:
+    """A line for each system that failed, with its own words for the first failure."""
+    failing: dict[str, list[Found]] = {}
+    for one in done:
+        if one.record.outcome.failed:
+            failing.setdefault(one.cell.spec.system, []).append(one)
+    for system, own in failing.items():
+        failed = sum(one.record.outcome.failed for one in own)
+        steps = sum(one.record.outcome.steps for one in own)
+        events = read_events(own[0].cell.history)
+        words = next((event.error for event in events if event.type != "ok"), "")
+        yield f"{system}: {failed} of {steps} steps failed; first: {words or 'no words'}"
+
+
+# ---------------------------------------------------------------- in a folder
+
+
+def write_folder(done: Sequence[Found], folder: Path, out: Console) -> None:
+    """Write tables, numbers and a paper that shows how to include them.
+
+    What an earlier report wrote there is replaced, or removed where it is not made any more;
+    nothing else is touched.
+
+    Raises:
+        StoreError: a file is in the way that no report wrote, or the folder cannot be written.
+    """
+    from steeltrap.reports import paper
+
+    kept = newest(done)
+    records = [one.record for one in kept]
+    files = paper.documents(records, notes=_told(done, kept))
+    _replace(folder, files, [_run(one) for one in kept])
+    out.print(f"Report: {folder} ({len(files)} files)", markup=False)
+
+
+def _run(one: Found) -> dict[str, Any]:
+    spec = one.record.spec
+    return {
+        "system": spec.system, "script": spec.script, "script_sha256": spec.script_sha256,
+        "seed": spec.seed, "revision": spec.revision, "fingerprint": one.record.outcome.fingerprint,
+    }  # fmt: skip
+
+
+def _replace(folder: Path, files: dict[str, bytes], runs: list[dict[str, Any]]) -> None:
+    before = _earlier(folder)
+    for path, data in files.items():
+        there = folder / path
+        if there.exists() and there.read_bytes() != data and _sha256(there) != before.get(path):
+            raise StoreError(
+                f"{there}: was not written by a report, or changed since; move it away, or choose"
+                " another folder with --to DIR"
+            )
+    for path, digest in before.items():
+        there = folder / path
+        if path not in files and there.is_file() and _sha256(there) == digest:
+            there.unlink()
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write(folder / path, data)
+    made = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(files.items())}
+    text = msgspec.json.encode(_Manifest(runs=runs, files=made))
+    write(folder / MANIFEST, msgspec.json.format(text, indent=1) + b"\n")
+
+
+def _earlier(folder: Path) -> dict[str, str]:
+    """What an earlier report wrote into a folder; nothing where there was none."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return {}
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=_Manifest)
+    except msgspec.DecodeError as error:
+        raise StoreError(
+            f"{path}: not the manifest of a report ({error}); choose another folder with --to DIR"
+        ) from None
+    if found.format != FORMAT or found.version != VERSION:
+        raise StoreError(f"{path}: not the manifest of a report; choose another folder with --to DIR")  # fmt: skip
+    inside = folder.resolve()
+    return {
+        path: digest
+        for path, digest in found.files.items()
+        if (folder / path).resolve().is_relative_to(inside)
+    }
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# ---------------------------------------------------------------- as a page
+
+
+def write_page(done: Sequence[Found], path: Path, out: Console) -> None:
+    """Write one page to look at, without server or network.
+
+    Raises:
+        StoreError: it cannot be written.
+        RecordError, ScriptError, HistoryError: a run cannot be read.
+    """
+    from steeltrap.harness.retrace import played, story
+    from steeltrap.harness.script import Script
+    from steeltrap.reports.page import render
+
+    stories, runs = {}, []
+    for cell, _ in newest(done):
+        script, sha256 = Script.read(cell.script), cell.spec.script_sha256
+        if sha256 not in stories:
+            stories[sha256] = story(script, sha256)
+        runs.append(played(cell, script, stories[sha256]))
+    page = render(list(stories.values()), runs)
+    text = page if isinstance(page, str) else "".join(page)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, text.encode())
+    out.print(f"Page: {path}", markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steeltrap.harness.record import Effect, Outcome, Record, RunSpec, Timing
 from steeltrap.harness.verdict import NAMES, ConditionVerdict, Tally
-from steeltrap.reports.promises import promises
+from steeltrap.reports.tables.promises import promises
 
 
 def record(system: str, effects: list[Effect], **broken: int) -> Record:

@@ -140,7 +140,7 @@ def test_console_fits_80_columns_and_says_this() -> None:
 
 def test_markdown_has_names_and_differences() -> None:
     """The page holds counts by violation name, and paired differences with p after Holm."""
-    page = layout.markdown(RECORDS, notes=["a note"])
+    page = layout.page(RECORDS, notes=["a note"])
     for line in (
         "## adversarial, 500 turns",
         "- a note",
@@ -295,7 +295,7 @@ def test_what_twins_showed_is_pooled_over_seeds() -> None:
     ]
     assert grid.notes[1:] == ["order: distance.", "distinguisher: advantage."]
     assert tables.twins(RECORDS) is None
-    for page in (layout.markdown(cells), printed(cells)):
+    for page in (layout.page(cells), printed(cells)):
         assert "What twins showed" in page
 
 

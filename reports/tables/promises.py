@@ -13,14 +13,17 @@ from typing import Final
 
 from steeltrap.harness.record import Effect, Record
 from steeltrap.harness.verdict import CONDITION_OF
-from steeltrap.reports.tables import Grid, by_system, tally
+from steeltrap.reports.numbers import by_system
+from steeltrap.reports.table import Numbers, Table, crossed
+from steeltrap.reports.tables.conditions import tally
+from steeltrap.reports.words import counts, of
 
 __all__ = ["promises"]
 
 _NAMES: Final = (
     ("superseded", "still active", "superseded-active"),
-    ("", "served unmarked", "exposed-history"),
-    ("", "not in the history", "lost-history"),
+    ("superseded", "served unmarked", "exposed-history"),
+    ("superseded", "not in the history", "lost-history"),
     ("archived", "not to be had back", "unrecoverable"),
     ("erased", "there in any way", "trace"),
 )
@@ -42,19 +45,21 @@ _PLACES: Final = {
 """Place, as `Effect.what` names it: how the last promise is broken there."""
 
 
-def promises(records: Sequence[Record]) -> Grid | None:
+def promises(records: Sequence[Record]) -> Table | None:
     """How often each promise was broken, by system; None where no twin was without what is erased."""
     systems = by_system(records)
     effects = {system: _effects(own) for system, own in systems.items()}
     if not any(effects.values()):
         return None
-    rows = [
-        [promise, how, *(tally(own, CONDITION_OF[name], name) for own in systems.values())]
+    numbers: list[Numbers] = [
+        {"promise": promise, "broken": how, "system": system, **tally(own, CONDITION_OF[name], name)}
         for promise, how, name in _NAMES
-    ]
-    rows += [
-        ["", how, *(_broken(effects[system], place) for system in systems)]
+        for system, own in systems.items()
+    ]  # fmt: skip
+    numbers += [
+        {"promise": "erased", "broken": how, "system": system, **_broken(effects[system], place)}
         for place, how in _PLACES.items()
+        for system in systems
     ]
     notes = [
         "Broken, of so many points at which it could have been. The first five are counts of "
@@ -63,17 +68,20 @@ def promises(records: Sequence[Record]) -> Grid | None:
         "in files: texts, values and vectors that the files still hold after the erasure or at "
         "the end. What the files of a database hold depends on how its library was built.",
     ]
-    rows = [row for row in rows if any(cell != "-" for cell in row[2:])]
-    return Grid("What removal keeps", ["promise", "broken when it is", *systems], rows, notes)
+    seen = {row["broken"] for row in numbers if counts(row) != "-"}
+    return crossed(
+        "promises", "What removal keeps", [row for row in numbers if row["broken"] in seen], counts,
+        down={"promise": "promise", "broken when it is": "broken"}, across="system",
+        columns=[*systems], notes=notes, once=True,
+    )  # fmt: skip
 
 
 def _effects(records: Sequence[Record]) -> list[Effect]:
     return [e for record in records for e in record.outcome.effects if e.about == "existing"]
 
 
-def _broken(effects: Sequence[Effect], place: str) -> str:
+def _broken(effects: Sequence[Effect], place: str) -> Numbers:
     own = [effect for effect in effects if effect.what == place]
     points = sum(effect.n for effect in own)
-    if points:
-        return f"{sum(effect.differing for effect in own)}/{points}"
-    return "not obs." if effects else "-"
+    broken = sum(effect.differing for effect in own)
+    return of(broken, points, blocked=bool(effects))

@@ -1,0 +1,49 @@
+"""The tables of a comparison, made from stored records alone, a module for what they are about.
+
+Rates are pooled over seeds (violations over opportunities), with 95% intervals over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steeltrap.harness.record import Record
+from steeltrap.reports.numbers import by_system, frame
+from steeltrap.reports.table import Table
+from steeltrap.reports.tables.conditions import conditions, names
+from steeltrap.reports.tables.costs import costs, lost, models
+from steeltrap.reports.tables.dials import dials
+from steeltrap.reports.tables.differences import differences
+from steeltrap.reports.tables.families import evidence, families
+from steeltrap.reports.tables.promises import promises
+from steeltrap.reports.tables.twins import doses, twins
+from steeltrap.reports.words import percent
+
+__all__ = [
+    "Table",
+    "by_system",
+    "conditions",
+    "costs",
+    "dials",
+    "differences",
+    "doses",
+    "every",
+    "evidence",
+    "families",
+    "frame",
+    "lost",
+    "models",
+    "names",
+    "percent",
+    "promises",
+    "twins",
+]
+
+
+def every(group: Sequence[Record]) -> list[Table]:
+    """The tables of a comparable group, in the order in which they are read."""
+    found = [conditions(group), doses(group), twins(group), costs(group), models(group)]
+    found += evidence(group)
+    found += [dials(group), families(group), names(group), promises(group)]
+    found += [differences(group), lost(group)]
+    return [table for table in found if table]
