@@ -3,7 +3,7 @@
 Hydra composes the settings from `configs/` and carries out sweeps in its own grammar
 (`system=flat,vector seed=range(0,5)`); no folder of Hydra's is made. A family is a script of
 its own by its name. A memory that another package offers under the entry-point group
-`steeltrap.systems` is a system like any other.
+`steeltrap.systems` is a system like any other, and so is any class, as `system=package.module:Class`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import importlib.resources
 import inspect
 import itertools
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -339,6 +340,9 @@ def cells(asked: Sequence[str]) -> list[Settings]:
     """
     given = _parsed(asked)
     chosen = [override for override in given if override.key_or_group == "experiment"]
+    for override in given:
+        if override.key_or_group == "system":
+            _offer_classes(_choices(override))
     with _configs():
         base = _composed([choice for override in chosen for choice in _choices(override)[:1]])
         keys = {override.key_or_group for override in given}
@@ -394,7 +398,7 @@ def options(group: str) -> list[str]:
 
     with _configs():
         loader = GlobalHydra.instance().config_loader()
-        return sorted(loader.get_group_options(group))
+        return sorted(name for name in loader.get_group_options(group) if ":" not in name)
 
 
 def described() -> list[System]:
@@ -550,3 +554,48 @@ def _installed() -> Iterator[tuple[str, str, dict[str, Any]]]:
             "packages": [point.dist.name] if point.dist else [],
         }
         yield "system", point.name, node
+
+
+def _offer_classes(choices: Sequence[str]) -> None:
+    """Make each `system=module:Class` a system of that name.
+
+    Raises:
+        SettingsError: there is no such class; says what there is, and what to do.
+    """
+    from hydra.core.config_store import ConfigStore
+
+    for choice in choices:
+        name = choice.partition("=")[2].strip("'\"")
+        if ":" in name:
+            _class(name)
+            node = {"_target_": name.replace(":", "."), "name": name, "packages": []}
+            ConfigStore.instance().store(group="system", name=name, node=node)
+
+
+def _class(name: str) -> Any:
+    """The class of `module:Class`, looked for as `python -m` does: in this folder as well."""
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise SettingsError(f"system={name}: write module:Class, as mypackage.memory:MyMemory")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:  # somebody else's module may raise anything
+        raise SettingsError(f"system={name}: {_no_module(module, error)}") from error
+    if not hasattr(found, attribute):
+        there = [key for key, made in vars(found).items() if isinstance(made, type) and hasattr(made, "ingest")]  # fmt: skip
+        raise SettingsError(
+            f"system={name}: {module} has no '{attribute}'; memories in it: {', '.join(there) or 'none'}"
+        )
+    return getattr(found, attribute)
+
+
+def _no_module(module: str, error: Exception) -> str:
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and (module == missing or module.startswith(f"{missing}.")):
+        return (
+            f"there is no module '{missing}' here; install its package (pip install -e .), or begin"
+            " in the folder that holds it"
+        )
+    return f"importing {module} raised {type(error).__name__}: {_first_line(error)}"
