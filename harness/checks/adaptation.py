@@ -144,8 +144,8 @@ class Adaptation:
             *self._effects(spec.a, a_read, b_read),
             *self._effects(spec.b, b_read, a_read),
         ]
-        if not a_read.seen and not b_read.seen:
-            return
+        if not effects or not (a_read.seen or b_read.seen):
+            return  # at no point could the two have differed, or neither was ever served
         name = ""
         if not any(effects):
             name = "inert-retrieval"
