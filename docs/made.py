@@ -1,0 +1,408 @@
+"""What the pages show of the registries: made anew with every build, so that it cannot go stale.
+
+A page asks for a part by a comment, `<!-- made: ops -->`; `PARTS` has all of them. What a registry
+names and nobody has described stops the build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.resources
+import inspect
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import dialogue
+
+from steeltrap.adapters.ideal import Ideal
+from steeltrap.adapters.mutants import MUTANTS
+from steeltrap.harness import settings, values
+from steeltrap.harness.checks import score
+from steeltrap.harness.checks.sheet import CENTRAL
+from steeltrap.harness.cli import parser
+from steeltrap.harness.drive import Driver
+from steeltrap.harness.memory import CAPABILITIES, capabilities
+from steeltrap.harness.readers import Oracle
+from steeltrap.harness.record import Outcome
+from steeltrap.harness.script import ABOUTS, ASKS, OPS, Script
+from steeltrap.harness.verdict import BEYOND, CONDITIONS, NAMES
+from steeltrap.reports.explain import ASKS as ASKED
+from steeltrap.reports.explain import EXPLAINED
+from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.workloads.families import ALONE, EVERY, FAMILIES
+
+__all__ = ["PARTS", "MissingWords", "examples"]
+
+CONFIGS: Final = Path(str(importlib.resources.files("steeltrap.configs")))
+COLUMNS: Final = 88
+
+
+class MissingWords(LookupError):
+    """A registry names something that has no description here, or the other way round."""
+
+
+def _described(known: Iterable[str], words: Mapping[str, Any], what: str) -> None:
+    if differing := set(known) ^ set(words):
+        raise MissingWords(f"{what}: {', '.join(sorted(differing))}: known or described, not both")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _first(words: str | None) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((words or "").strip().split("\n\n")[0].split())
+
+
+# ---------------------------------------------------------------- the definition
+
+_OPS: Final = {
+    "tell": ("a first value is said", "it holds"),
+    "revise": ("a new value takes the old one's place", "the new one holds, the old one is history"),
+    "revert": ("an earlier value comes back, rightly", "it holds again, as a new entry"),
+    "correct": ("what was said before was never right", "the new one holds, the old one was never true"),
+    "retract": ("a value is withdrawn", "nothing is set"),
+    "restate": ("the same value again, in other words", "nothing changes"),
+    "echo": ("an old value is mentioned, quoted, denied or asked about", "nothing changes"),
+    "rumour": ("a source of less authority says otherwise", "nothing changes"),
+    "depend": ("a rule ties one unit to another", "from now on the one follows the other"),
+    "associate": ("two topics are related, and independent", "updates do not cross"),
+    "expire": ("a value holds until a stated time", "after it, nothing is set"),
+    "noise": ("small talk, long pastes, other people's facts", "nothing changes"),
+    "instruct": ("remembered text orders another value to be taken for true", "nothing changes"),
+}  # fmt: skip
+_ASKS: Final = {
+    "current": "What holds now?",
+    "previous": "What held before the last change?",
+    "as-of": "What held on a given day?",
+    "rank": "A neutral question about several like units; only their order and scores are looked at.",
+    "evidence": "Which turns hold the answer? Used with public data, where no truth of values is known.",
+}  # fmt: skip
+_TWINS: Final = {
+    "reading": ("the other of two like units is read", "what reading does (C6)"),
+    "asking": ("another tenant asks about something else", "a leak of what was asked"),
+    "telling": ("another tenant does not say something", "a leak of what was said"),
+    "existing": ("what is erased here never was", "a trace of it"),
+    "observing": ("nothing is measured on the way", "what measuring does (observer-effect)"),
+}
+_VALUES: Final = values.EXAMPLE
+
+
+def ops() -> str:
+    """Every op, what is said and what is true after it."""
+    _described(OPS, _OPS, "ops")
+    return _table(
+        ("op", "what happens", "what is true then"), ([f"`{op}`", *_OPS[op]] for op in OPS)
+    )
+
+
+def asks() -> str:
+    """Every kind of question."""
+    _described(ASKS, _ASKS, "questions")
+    return _table(("ask", "the question"), ([f"`{ask}`", _ASKS[ask]] for ask in ASKS))
+
+
+def twins() -> str:
+    """Every kind of twin."""
+    _described(ABOUTS, _TWINS, "twins")
+    return _table(
+        ("about", "in the twin", "so whatever differs is"),
+        ([f"`{about}`", *_TWINS[about]] for about in ABOUTS),
+    )
+
+
+def value_kinds() -> str:
+    """Every kind of value, as it is written and as it is read out."""
+    literals = {kind: f"{kind}:{_VALUES[kind]}" for kind in values.KINDS}
+    return _table(
+        ("kind", "written", "said"),
+        ([f"`{kind}`", f"`{lit}`", values.display(lit)] for kind, lit in literals.items()),
+    )
+
+
+def families(alone: str = "") -> str:
+    """The families, with the violations that mutants show on each."""
+    chosen = ALONE if alone else FAMILIES
+    rows = []
+    for name, family in chosen.items():
+        proved = dict.fromkeys(
+            raised for m in MUTANTS.values() if name in m.families for raised in m.raises
+        )
+        links = ", ".join(f"[{raised}](violations.md#{raised})" for raised in proved)
+        rows.append([f"`{name}`", _first(inspect.getdoc(family)), links or "-"])
+    return _table(("family", "what happens", "proved here by mutants"), rows)
+
+
+def conditions() -> str:
+    """The six conditions and what lies beyond, with the names of their violations."""
+    rows = []
+    for condition, names in NAMES.items():
+        title, _, asked = ASKED[condition].partition(": ")
+        links = ", ".join(f"[{name}](violations.md#{name})" for name in names)
+        rows.append([f"**{condition}** {title if condition != BEYOND else ''}", asked, links])
+    return _table(("condition", "it asks", "violations"), rows)
+
+
+def centre() -> str:
+    """What must have been put to the test before a condition can be said to have held."""
+    rows = (
+        [f"**{c}**", ", ".join(f"`{name}`" for name in CENTRAL[c]) or "any of its names"]
+        for c in CONDITIONS
+    )
+    return _table(("condition", "held only if this was put to the test"), rows)
+
+
+# ---------------------------------------------------------------- violations
+
+
+def asked(condition: str) -> str:
+    """What a condition asks."""
+    return f"*{ASKED[condition]}*"
+
+
+@functools.cache
+def violation(name: str) -> str:
+    """The sentence and the dialogue of a violation."""
+    return f"{EXPLAINED[name]}\n\n{talk(name)}"
+
+
+@functools.cache
+def talk(stem: str) -> str:
+    """A dialogue, played on its mutant now."""
+    chosen = dialogue.CHOSEN[stem]
+    played = dialogue.play(MUTANTS[chosen.mutant], Script.read(dialogue.FOLDER / f"{stem}.jsonl"))
+    shown = {found.name for found in played.violations}
+    if shown != {chosen.name}:
+        raise MissingWords(f"dialogue {stem}: shows {', '.join(sorted(shown)) or 'nothing'}")
+    return (
+        f"{dialogue.html(played)}\n"
+        f'<p class="source">Played on the mutant <code>{chosen.mutant}</code>: '
+        f"{_first(MUTANTS[chosen.mutant].__doc__)}</p>\n"
+    )
+
+
+def mutants(name: str) -> str:
+    """The mutants that prove the check of a violation."""
+    proving = [m for m in MUTANTS.values() if name in m.raises]
+    lines = [f"- `{m.name}`: {_first(m.__doc__)}" for m in proving]
+    title = f"{len(proving)} mutant{'s' if len(proving) != 1 else ''} prove{'s' if len(proving) == 1 else ''} this check"  # fmt: skip
+    return f'??? note "{title}"\n\n' + "\n".join(f"    {line}" for line in lines) + "\n"
+
+
+def numbers(what: str) -> str:
+    """A count, in the middle of a sentence."""
+    counts = {
+        "mutants": len(MUTANTS),
+        "families": len(EVERY),
+        "mixed": len(FAMILIES),
+        "names": sum(map(len, NAMES.values())),
+        "ops": len(OPS),
+    }
+    return str(counts[what])
+
+
+# ---------------------------------------------------------------- what can be seen
+
+
+def capability_table() -> str:
+    """Every capability and the method that gives it."""
+    rows = []
+    for name, protocol in CAPABILITIES.items():
+        methods = [
+            m for m in vars(protocol) if not m.startswith("_") and callable(vars(protocol)[m])
+        ]
+        rows.append([f"`{name}`", ", ".join(f"`{m}`" for m in methods), _first(protocol.__doc__)])
+    return _table(("capability", "method", "meaning"), rows)
+
+
+_METHODS: Final = {
+    "list": "active", "history": "history", "salience": "salience", "maintain": "maintain",
+    "recover": "recover", "erase": "erase", "fork": "fork",
+}  # fmt: skip
+_WORDS: Final = {"held": "held", "unknown": "**unknown**", "violated": "violated"}
+
+
+def _lived(script: Script, without: Sequence[str] = ()) -> Outcome:
+    """The outcome of the ideal memory, and of one that hides some of what it is."""
+    hidden = dict.fromkeys(_METHODS[name] for name in without)
+    memory = type("Hiding", (Ideal,), hidden)()
+    memory.told(script)
+    with tempfile.TemporaryDirectory() as folder:
+        memory.open(Path(folder))
+        driver = Driver(memory, 10, None)
+        events = [driver.do(i, step) for i, step in enumerate(script.steps)]
+        memory.close()
+    return score(script, events, capabilities=capabilities(memory), reader=Oracle()).outcome
+
+
+def blind() -> str:
+    """What becomes of each condition when a memory that is right hides what it is."""
+    script = compose(ScriptSettings(name="adversarial", turns=250), seed=0)
+    whole = _lived(script)
+    rows = [["everything shown", *(_cell(whole, whole, c) for c in (*CONDITIONS, BEYOND))]]
+    for name in _METHODS:
+        left = _lived(script, [name])
+        rows.append([f"no `{name}`", *(_cell(left, whole, c) for c in (*CONDITIONS, BEYOND))])
+    nothing = _lived(script, list(_METHODS))
+    rows.append(
+        ["the five methods alone", *(_cell(nothing, whole, c) for c in (*CONDITIONS, BEYOND))]
+    )
+    return _table(("the memory shows", *CONDITIONS, "beyond"), rows)
+
+
+def _cell(found: Outcome, whole: Outcome, condition: str) -> str:
+    verdict, full = found.verdicts[condition], whole.verdicts[condition]
+    if verdict.violations:
+        raise MissingWords(f"the ideal memory shows {condition} when it hides something")
+    lost = [
+        f"`{name}`"
+        for name, tally in verdict.names.items()
+        if full.names[name].opportunities and not tally.opportunities
+    ]
+    words = [_WORDS[verdict.validity], f"{verdict.opportunities}"]
+    return " ".join(words) + (f"<br>not seen: {', '.join(lost)}" if lost else "")
+
+
+# ---------------------------------------------------------------- settings and commands
+
+
+def experiments() -> str:
+    """Every experiment, by what its file says first, and what it runs."""
+    rows = []
+    for path in sorted((CONFIGS / "experiment").glob("*.yaml")):
+        text = path.read_text()
+        comments = re.findall(r"^# (?!@)(.*)$", text, re.MULTILINE)
+        sweep = re.findall(r"^  - (.+?)(?:\s+#.*)?$", text.split("sweep:")[-1], re.MULTILINE)
+        runs = " ".join(f"`{line}`" for line in sweep if "override" not in line)
+        rows.append([f"`experiment={path.stem}`", " ".join(comments), runs])
+    return _table(("name", "what it is", "it runs over"), rows)
+
+
+def options(group: str) -> str:
+    """What can be chosen in a group, with the line that its file begins with."""
+    rows = []
+    for path in sorted((CONFIGS / group).glob("*.yaml")):
+        first = path.read_text().split("\n", 1)[0]
+        about = first.removeprefix("# ") if first.startswith("# ") else ""
+        rows.append([f"`{group}={path.stem}`", about])
+    return _table(("setting", "meaning"), rows)
+
+
+def config(name: str) -> str:
+    """A settings file as it is."""
+    return f"```yaml\n{(CONFIGS / f'{name}.yaml').read_text().strip()}\n```"
+
+
+def systems() -> str:
+    """Every system that can be run."""
+    ours = {path.stem for path in (CONFIGS / "system").glob("*.yaml")}
+    rows = (
+        [f"`{s.name}`", s.about, "own environment" if s.environment else "in process"]
+        for s in settings.described()
+        if s.name in ours  # not what happens to be installed beside it
+    )
+    return _table(("system", "what it is", "runs"), rows)
+
+
+def commands() -> str:
+    """The help of every command."""
+    with mock.patch.dict(os.environ, {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}):
+        parts = list(_helps(parser(), "steeltrap"))
+    return "\n\n".join(parts)
+
+
+def _helps(one: Any, name: str) -> Iterator[str]:
+    depth = "##" if name.count(" ") < 2 else "###"
+    if name.count(" "):
+        yield f"{depth} {name}"
+    yield f"```text\n{one.format_help().rstrip()}\n```"
+    for action in one._subparsers._actions if one._subparsers else ():
+        for verb, below in (action.choices or {}).items() if isinstance(action.choices, dict) else ():  # fmt: skip
+            yield from _helps(below, f"{name} {verb}")
+
+
+# ---------------------------------------------------------------- what commands print
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where the commands of all pages run, one after another."""
+    return tempfile.TemporaryDirectory(prefix="steeltrap-docs-")
+
+
+@functools.cache
+def _printed(command: str) -> str:
+    """What a command prints, run once a build."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=_folder().name,
+        env=os.environ | {"PATH": path, "COLUMNS": str(COLUMNS), "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode not in (0, 1):
+        raise MissingWords(f"{command}: ended with {done.returncode}: {done.stderr[-400:]}")
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
+
+
+def output(command: str) -> str:
+    """A command and what it prints."""
+    return f"```console\n$ {command}\n{_printed(command)}\n```"
+
+
+def part(words: str) -> str:
+    """One part of what a command prints: `TITLE of COMMAND`; the title begins its first line."""
+    title, _, command = words.partition(" of ")
+    blocks = re.split(r"\n\s*\n", _printed(command))
+    found = [block for block in blocks if block.startswith(title)]
+    if not found:
+        heads = ", ".join(repr(block.split("\n", 1)[0]) for block in blocks)
+        raise MissingWords(f"{shlex.quote(command)} prints no part '{title}', but {heads}")
+    return f"```text\n{found[0]}\n```"
+
+
+def examples() -> None:
+    """Forget the folder of the commands."""
+    with contextlib.suppress(OSError):
+        _folder().cleanup()
+    _folder.cache_clear()
+    _printed.cache_clear()
+
+
+PARTS: Final[dict[str, Callable[..., str]]] = {
+    "ops": ops,
+    "asks": asks,
+    "twins": twins,
+    "values": value_kinds,
+    "families": families,
+    "conditions": conditions,
+    "centre": centre,
+    "asked": asked,
+    "violation": violation,
+    "talk": talk,
+    "mutants": mutants,
+    "number": numbers,
+    "capabilities": capability_table,
+    "blind": blind,
+    "experiments": experiments,
+    "options": options,
+    "config": config,
+    "systems": systems,
+    "commands": commands,
+    "output": output,
+    "part": part,
+}
+"""By the name by which a page asks for it; what follows the name is its argument."""
