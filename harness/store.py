@@ -9,6 +9,9 @@ same question finds the same answer:
     twins/            scripts and histories of the twins
     violations.jsonl  every violation with its witness
     record.json       the result; its presence says that the cell is finished
+    answers.jsonl     public data: what a reader model answered from what was served
+    judgements/       of these answers, a file for each judge
+    scores.json       what the judges found
 
 All files but the histories are written whole or not at all.
 """
@@ -76,6 +79,9 @@ class Cell:
         self.twins = folder / "twins"
         self.violations = folder / "violations.jsonl"
         self.record = folder / "record.json"
+        self.answers = folder / "answers.jsonl"
+        self.judgements = folder / "judgements"
+        self.scores = folder / "scores.json"
         self._lock: IO[bytes] | None = None
 
     def hold(self) -> None:
@@ -304,8 +310,10 @@ def _clear(cell: Cell) -> None:
     """Remove what a run wrote, the record first, so that no half of it looks finished."""
     for path in (cell.record, cell.violations, cell.history, cell.script):
         path.unlink(missing_ok=True)
-    (cell.folder / "spec.json").unlink(missing_ok=True)
+    for path in (cell.folder / "spec.json", cell.answers, cell.scores):
+        path.unlink(missing_ok=True)
     shutil.rmtree(cell.twins, ignore_errors=True)
+    shutil.rmtree(cell.judgements, ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:

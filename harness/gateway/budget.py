@@ -13,7 +13,7 @@ from steeltrap.harness.gateway import prices
 from steeltrap.harness.gateway.backend import Backend, BackendError, Call, Vectors
 from steeltrap.harness.models import Reply, Usage
 
-__all__ = ["BudgetError", "Budgeted", "Purse"]
+__all__ = ["BudgetError", "Budgeted", "Purse", "counted"]
 
 _NOTHING: Final = Usage()
 
@@ -91,7 +91,7 @@ class Budgeted:
         self._stop_if_spent()
         with self._watching():
             reply = await self._inner.chat(call)
-        self._count(self._model, _counted(call, reply))
+        self._count(self._model, counted(call, reply))
         return reply
 
     async def embed(self, call: Call) -> Vectors:
@@ -141,7 +141,7 @@ class Budgeted:
         )
 
 
-def _counted(call: Call, reply: Reply) -> Usage:
+def counted(call: Call, reply: Reply) -> Usage:
     """What a chat call used; counted here where the provider does not say."""
     said = reply.usage
     written = reply.text + "".join(

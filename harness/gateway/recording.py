@@ -169,17 +169,20 @@ class Replay:
         model: whose answers are served, by the name under which they were recorded; it can be
             left out where there is but one.
 
+    Attributes:
+        model: whose answers are served.
+
     Raises:
         RecordingError: there are none, or those of several models and none is chosen.
     """
 
     def __init__(self, folder: Path, model: str = "") -> None:
         self._file = _File(folder)
-        self._model = model or self._only_model()
+        self.model = model or self._only_model()
         self.name = "replay"
-        if not self._file.models[self._model]:
+        if not self._file.models[self.model]:
             raise RecordingError(
-                f"{self._file.path}: nothing of {self._model} is recorded there, only of"
+                f"{self._file.path}: nothing of {self.model} is recorded there, only of"
                 f" {', '.join(sorted(self._file.models))}"
             )
 
@@ -215,10 +218,10 @@ class Replay:
         return models[0]
 
     def _found(self, call: Call) -> _Recording:
-        found = self._file.get(self._model, call)
+        found = self._file.get(self.model, call)
         if found is not None:
             return found
-        times = self._file.times(self._model, call)
+        times = self._file.times(self.model, call)
         asked = (
             f"it was recorded {times}x, and asked once more"
             if times
@@ -228,7 +231,7 @@ class Replay:
         kind = "a request for vectors" if call.ask is None else f"a {call.dialect} call"
         raise BackendError(
             f"{kind} that begins {_begins(call)!r}: {asked}"
-            f" (among {self._file.models[self._model]} answers of {self._model}"
+            f" (among {self._file.models[self.model]} answers of {self.model}"
             + (f"; {damaged} lines cannot be read" if damaged else "")
             + "). Run with model=record to have the missing answers added",
             status=400,

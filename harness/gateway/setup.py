@@ -21,7 +21,7 @@ from steeltrap.harness.gateway.server import Gateway
 from steeltrap.harness.models import Answerer
 from steeltrap.harness.script import Script
 
-__all__ = ["gateway", "identity"]
+__all__ = ["gateway", "identity", "recorded"]
 
 _NOT_IDENTITY: Final = (
     "budget_tokens", "budget_usd", "concurrency", "recordings", "retries", "timeout_s",
@@ -88,7 +88,7 @@ def gateway(
         return _open(ideal, faults, embedder.dimension)
     from steeltrap.harness.gateway.upstream import LocalEmbeddings
 
-    asked = _recorded(model, purse)
+    asked = recorded(model, purse)
     if not model["embedding_model"]:
         return _open(LocalEmbeddings(asked, embedder), _patient(faults), embedder.dimension)
     if not model["dimension"]:
@@ -117,14 +117,22 @@ def _open(backend: Backend, faults: Mapping[str, Any], dimension: int) -> Gatewa
     return Gateway(_faulty(backend, faults), vectors, chat="chat", **patience)
 
 
-def _recorded(model: Mapping[str, Any], purse: Purse | None) -> Backend:
-    """A real model and its recordings, or these alone."""
+def recorded(model: Mapping[str, Any], purse: Purse | None) -> Backend:
+    """A real model and its recordings, or these alone.
+
+    Args:
+        model: settings as in `configs/model`; for a replay, `model` says whose answers are wanted.
+        purse: from which a real model is paid, where several share a budget.
+
+    Raises:
+        ValueError: a setting is missing or wrong; the message names it.
+    """
     from steeltrap.harness.gateway.recording import Recorded, Replay
     from steeltrap.harness.gateway.upstream import Upstream
 
     folder = Path(model["recordings"])
     if model["name"] == "replay":
-        return Replay(folder)
+        return Replay(folder, model.get("model") or "")
     upstream = Upstream(
         model["provider"], model["model"], base_url=model["base_url"] or "",
         embedding_model=model["embedding_model"] or "", concurrency=model["concurrency"],
