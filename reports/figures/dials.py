@@ -1,0 +1,141 @@
+"""Sensitivity to the model's failures: rates against one dial of the ideal model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from steeltrap.harness.record import Record
+from steeltrap.harness.verdict import CONDITIONS
+from steeltrap.reports.figures.estimates import estimate, mean, over_seeds
+from steeltrap.reports.figures.figure import Figure
+from steeltrap.reports.figures.style import (
+    TWO_COLUMNS,
+    Look,
+    house,
+    legend,
+    letter,
+    panels,
+    percent_axis,
+    points,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib import figure as drawn
+
+__all__ = ["Curves", "curves", "model_failures"]
+
+DIALS: Final = ("missed", "wrong_host", "overlooked", "invented")
+_LABELS: Final = {
+    "missed": "share of facts missed",
+    "wrong_host": "share of facts put to another topic",
+    "overlooked": "share of contradictions overlooked",
+    "invented": "facts invented for each that was told",
+}
+_FEWEST: Final = 3
+"""Points that make a curve."""
+
+
+class Curves(NamedTuple):
+    """Records of several systems along one dial of the ideal model."""
+
+    dial: str
+    shares: list[float]
+    systems: dict[str, dict[float, list[Record]]]
+    """System, without the setting of the dial -> share -> a record a seed."""
+
+
+def curves(records: Sequence[Record]) -> Curves | None:
+    """The records along the one dial that differs between them; None where none or several do."""
+    ideal = [record for record in records if record.spec.model.get("name") == "ideal"]
+    turned = [dial for dial in DIALS if len(_values(ideal, dial)) >= _FEWEST]
+    if len(turned) != 1 or any(len(_values(ideal, d)) > 1 for d in DIALS if d not in turned):
+        return None
+    dial = turned[0]
+    systems: dict[str, dict[float, list[Record]]] = {}
+    for record in ideal:
+        own = systems.setdefault(_system(record, dial), {})
+        own.setdefault(record.spec.model.get(dial, 0.0), []).append(record)
+    return Curves(dial, _values(ideal, dial), systems)
+
+
+def model_failures(found: Curves, looks: Mapping[str, Look]) -> Figure | None:
+    """The rates against the dial, a panel a measure; None where nothing was observed."""
+    import pandas as pd
+
+    rows = [
+        {"measure": what, "system": system, found.dial: share, **value}
+        for what, measure in _MEASURES.items()
+        for system, own in found.systems.items()
+        for share in found.shares
+        if (value := measure(own.get(share, [])))
+    ]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    caption = (
+        f"Violation rates and recall against the {_LABELS[found.dial]} by the model that a system "
+        f"asks, pooled over seeds. {over_seeds(data)}"
+    )
+    draw = partial(_draw, looks, _LABELS[found.dial])
+    return Figure("model-failures", "Sensitivity to the model's failures", caption, data, draw)
+
+
+@house()
+def _draw(looks: Mapping[str, Look], x_label: str, data: pd.DataFrame) -> drawn.Figure:
+    names = list(data["system"].unique())
+    found = list(data.groupby("measure", sort=False))
+    columns = min(3, len(found))
+    lines = -(-len(found) // columns)
+    figure, grid = panels(lines, columns, width_in=TWO_COLUMNS, height_in=1.65 * lines + 0.2)
+    dial = data.columns[2]
+    shares = sorted(data[dial].unique())
+    for axes in grid.flat[len(found) :]:
+        axes.remove()
+    for axes, (measure, rows) in zip(grid.flat, found, strict=False):
+        letter(axes, str(measure))
+        for place, name in enumerate(names):
+            own = rows[rows["system"] == name]
+            aside = 0.012 * shares[-1] * (place - (len(names) - 1) / 2)
+            points(axes, own[dial] + aside, own, looks[name])
+        axes.set_ylim(0, max(0.05, 1.05 * rows[["value", "high"]].max().max()))
+        percent_axis(axes.yaxis)
+        percent_axis(axes.xaxis)
+    figure.supxlabel(x_label, fontsize=8)
+    legend(figure, {name: looks[name] for name in names})
+    return figure
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def _values(records: Sequence[Record], dial: str) -> list[float]:
+    return sorted({record.spec.model.get(dial, 0.0) for record in records})
+
+
+def _system(record: Record, dial: str) -> str:
+    """The system's name without the setting of the dial."""
+    parts = record.spec.system.split(" ")
+    return " ".join(part for part in parts if not part.startswith(f"model.{dial}="))
+
+
+def _rate(condition: str) -> Callable[[Sequence[Record]], dict[str, Any] | None]:
+    """Violations over opportunities, pooled over seeds."""
+
+    def rate(records: Sequence[Record]) -> dict[str, Any] | None:
+        verdicts = (record.outcome.verdicts.get(condition) for record in records)
+        return estimate((v.violations, v.opportunities) for v in verdicts if v)
+
+    return rate
+
+
+def _recall(records: Sequence[Record]) -> dict[str, Any] | None:
+    return mean(record.outcome.recall for record in records)
+
+
+_MEASURES: Final[dict[str, Callable[[Sequence[Record]], dict[str, Any] | None]]] = {
+    **{condition: _rate(condition) for condition in CONDITIONS if condition != "C6"},
+    "recall": _recall,
+}

@@ -1,0 +1,211 @@
+"""Time to the first violation of a condition, over seeds (Kaplan and Meier 1958)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from steeltrap.harness.record import Record
+from steeltrap.harness.verdict import CONDITIONS
+from steeltrap.reports.figures.figure import Figure
+from steeltrap.reports.figures.style import (
+    TWO_COLUMNS,
+    Look,
+    house,
+    legend,
+    letter,
+    panels,
+    percent_axis,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib import figure as drawn
+    from matplotlib.axes import Axes
+
+__all__ = ["kaplan_meier", "time_to_first_violation"]
+
+_ABREAST: Final = 3
+"""Panels in a row."""
+
+
+def time_to_first_violation(
+    systems: Mapping[str, Sequence[Record]], looks: Mapping[str, Look]
+) -> Figure | None:
+    """A panel a condition; None where no condition was ever held or violated."""
+    import pandas as pd
+
+    rows = [
+        {"condition": condition, "system": system, **step}
+        for condition in CONDITIONS
+        for system, own in systems.items()
+        for step in _steps(own, condition)
+    ]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    seeds = data[data["turn"] == 0]["at_risk"]
+    several = (
+        "Bands: 95%, log-log of Greenwood's variance, where it is defined. "
+        if seeds.max() > 1
+        else "One seed each, so there is no band. "
+    )
+    caption = (
+        "Kaplan-Meier estimate of the share of seeds without a violation, by turns taken in; "
+        "runs without one are censored at the end of the script (bars), runs in which it could "
+        f"not be said whether a condition held are left out. {several}"
+        "Below each panel: seeds at risk."
+    )
+    return Figure(
+        "time-to-first-violation", "Time to the first violation", caption, data,
+        partial(_draw, looks),
+    )  # fmt: skip
+
+
+def kaplan_meier(violated: Sequence[int], censored: Sequence[int]) -> list[dict[str, Any]]:
+    """The estimate at turn 0 and at every time that occurs.
+
+    Args:
+        violated: turns at which runs were first violated.
+        censored: turns at which runs ended without.
+
+    Returns:
+        `turn`, `at_risk` just before it, `violated` and `censored` at it, `value` (the share
+        without a violation from it on) with `low` and `high`; None where there is no band.
+    """
+    import numpy as np
+    from scipy import stats
+
+    sample = stats.CensoredData.right_censored(
+        [*violated, *censored], [False] * len(violated) + [True] * len(censored)
+    )
+    function: Any = stats.ecdf(sample).sf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no variance where all or none survive
+        spread = function.confidence_interval(0.95, method="log-log")
+    everybody = len(violated) + len(censored)
+    start = {
+        "turn": 0, "at_risk": everybody, "violated": 0, "censored": 0,
+        "value": 1.0, "low": None, "high": None,
+    }  # fmt: skip
+    steps = [
+        {
+            "turn": int(turn),
+            "at_risk": sum(time >= turn for time in (*violated, *censored)),
+            "violated": violated.count(turn),
+            "censored": censored.count(turn),
+            "value": float(value),
+            "low": None if np.isnan(low) else float(low),
+            "high": None if np.isnan(high) else float(high),
+        }
+        for turn, value, low, high in zip(
+            function.quantiles, function.probabilities, spread.low.probabilities,
+            spread.high.probabilities, strict=True,
+        )
+    ]  # fmt: skip
+    return [start, *steps]
+
+
+def _steps(records: Sequence[Record], condition: str) -> list[dict[str, Any]]:
+    violated, censored = [], []
+    for record in records:
+        verdict = record.outcome.verdicts.get(condition)
+        if verdict and verdict.validity == "violated" and verdict.first_turn is not None:
+            violated.append(verdict.first_turn)
+        elif verdict and verdict.validity == "held":
+            censored.append(record.outcome.turns)
+    return kaplan_meier(violated, censored) if violated or censored else []
+
+
+# ---------------------------------------------------------------- drawing
+
+
+@house()
+def _draw(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figure:
+    names = list(data["system"].unique())
+    found = list(data.groupby("condition", sort=False))
+    columns = min(_ABREAST, len(found))
+    rows = -(-len(found) // columns)
+    risk_in = 0.2 + 0.13 * len(names)
+    figure, grid = panels(
+        2 * rows, columns, width_in=TWO_COLUMNS, height_in=rows * (1.55 + risk_in) + 0.2,
+        height_ratios=[1.3, risk_in] * rows,
+    )  # fmt: skip
+    end = int(data["turn"].max())
+    for place in range(rows * columns):
+        above, below = _pair(grid, place, columns)
+        if place >= len(found):
+            above.remove()
+            below.remove()
+            continue
+        condition, steps = found[place]
+        letter(above, str(condition))
+        for number, name in enumerate(names):
+            _curve(above, steps[steps["system"] == name], looks[name], number, len(names), end)
+        _at_risk(below, steps, names, looks, end)
+        above.set_xlim(0, 1.02 * end)
+        above.set_ylim(0, 1.05)
+        percent_axis(above.yaxis)
+        above.tick_params(labelbottom=False)
+        below.set_xlim(above.get_xlim())
+        below.set_xticks(_ticks(end))
+    figure.supylabel("seeds without a violation", fontsize=8)
+    figure.supxlabel("turns", fontsize=8)
+    legend(figure, {name: looks[name] for name in names})
+    return figure
+
+
+def _pair(grid: np.ndarray[Any, Any], place: int, columns: int) -> tuple[Axes, Axes]:
+    row, column = divmod(place, columns)
+    return grid[2 * row][column], grid[2 * row + 1][column]
+
+
+def _ticks(end: int) -> list[int]:
+    return sorted({0, round(end / 3), round(2 * end / 3), end})
+
+
+def _curve(axes: Axes, steps: pd.DataFrame, look: Look, place: int, of: int, end: int) -> None:
+    """A staircase to the end of the script; markers of several stand apart, so all are seen."""
+    if steps.empty:
+        return
+    turns, values = [*steps["turn"], end], [*steps["value"], steps["value"].iloc[-1]]
+    axes.step(turns, values, where="post", color=look.colour, ls=look.line, clip_on=False)
+    banded = steps.dropna(subset=["low", "high"])
+    if len(banded):
+        axes.fill_between(
+            banded["turn"], banded["low"].astype(float), banded["high"].astype(float),
+            step="post", color=look.colour, alpha=0.12, lw=0,
+        )  # fmt: skip
+    at = [end * (place + 0.5 + of * k) / (of * 3) for k in range(3)]
+    there = [values[sum(turn <= x for turn in turns) - 1] for x in at]
+    axes.plot(at, there, ls="", marker=look.marker, color=look.colour, clip_on=False, zorder=3)
+    ended = steps[steps["censored"] > 0]
+    axes.plot(
+        ended["turn"], ended["value"], ls="", marker="|", ms=6, color=look.colour, clip_on=False
+    )
+
+
+def _at_risk(
+    axes: Axes, steps: pd.DataFrame, names: list[str], looks: Mapping[str, Look], end: int
+) -> None:
+    """The seeds at risk of each system at some turns, a row a system."""
+    for y, name in enumerate(names):
+        own = steps[steps["system"] == name]
+        if own.empty:
+            continue
+        axes.plot(
+            [-0.09 * end], [y], ls="", marker=looks[name].marker, ms=4, color=looks[name].colour,
+            clip_on=False, in_layout=False,
+        )  # fmt: skip
+        for turn in _ticks(end):
+            later = own[own["turn"] >= turn]["at_risk"]
+            count = int(later.iloc[0]) if len(later) else 0
+            axes.text(turn, y, str(count), ha="center", va="center", fontsize=7, in_layout=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
