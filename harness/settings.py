@@ -265,7 +265,7 @@ def _embedder(settings: bytes) -> Any:
 
 
 @functools.lru_cache(maxsize=2)
-def _source(settings: bytes) -> ScriptSettings | Script | list[Script]:
+def _source(settings: bytes) -> ScriptSettings | Script | Sequence[Script]:
     """Settings to compose a script from, a script that was read, or one for each seed."""
     node: dict[str, Any] = msgspec.json.decode(settings)
     try:
@@ -274,7 +274,7 @@ def _source(settings: bytes) -> ScriptSettings | Script | list[Script]:
     except msgspec.ValidationError as error:
         raise SettingsError(f"script: {error}".replace("`", "")) from None
     made = _instantiate({key: node[key] for key in node if key not in _ABOUT}, "script")
-    if not isinstance(made, Script | list):
+    if isinstance(made, str) or not isinstance(made, Script | Sequence):
         raise SettingsError(f"script: {node['_target_']} gives {type(made).__name__}, not a Script")
     return made
 
