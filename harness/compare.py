@@ -1,0 +1,1 @@
+"""Is a new run worse than an old one?"""
