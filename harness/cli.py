@@ -122,9 +122,30 @@ Says whether NEW is worse than BASE: run folders, or baselines that `steeltrap b
   steeltrap compare runs/before runs/after
   steeltrap compare baseline.json runs/main --fail-on 'C1>0.02, p95_ms>+20%'
 
-Runs are paired by system, script and seed. Ends with 0 where nothing is worse, 1 where something
-is, and 2 where that cannot be judged.
+Runs are paired by system, script and seed; reader, limit, model and embedder must agree, and what
+else differs is named. One system on each side, by different names, are compared with each other.
+
+On the scripts that both ran, a system that does the same each time is worse where any condition,
+name of a violation or recall is; one that varies by itself needs several runs a side (model.seed=
+0,1,2, or the same run in folders of its own), and is worse where a test over them says so.
+
+RULES say otherwise what counts, separated by commas:
+  C1>0.02               the rate of the new runs is above 0.02; C1@flip-flop of that family
+  C1>+0.01 p95_ms>+20%  it rose by more than that over the old ones
+  recall<0.9            it is below; recall<-0.02: it fell by more than that
+  resurrection>0        that violation shows at all
+  C1                    it is worse, as without rules
+Metrics: recall, evidence_recall, served_tokens, prompt_tokens, footprint, growth, failed, cost_usd,
+p50_ms, p95_ms, ingest_p50_ms, ingest_p95_ms.
+
+Ends with 0 where nothing is worse, 1 where something is, and 2 where that cannot be judged: nothing
+in common, a run without its counterpart, or a condition that can no longer be seen. What is
+certainly worse outweighs what cannot be judged.
 """
+
+
+_JUDGING: Final = (["check"], ["compare"])
+"""Commands whose exit code 1 is a verdict."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -249,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code.
 
     0: done. 1: something was found wrong, or could not be read or written. 2: what was asked for
-    does not exist; for `check`, also what could not be run.
+    does not exist; for `check` and `compare`, also what could not be run, or read.
     """
     from steeltrap.harness.settings import SettingsError
     from steeltrap.harness.shrink import ShrinkError
@@ -263,8 +284,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         return _say(error, 2)
     except (ScriptError, HistoryError, RecordError, StoreError, RunStopped, ShrinkError) as error:
-        # for `check`, 1 says that a memory did not hold
-        return _say(error, 2 if words[:1] == ["check"] else 1)
+        # for `check` and `compare`, 1 says that a memory did not hold, or is worse
+        return _say(error, 2 if words[:1] in _JUDGING else 1)
     except KeyboardInterrupt:
         return _say("stopped; give the same command again to go on from here", 130)
     except BrokenPipeError:
@@ -272,7 +293,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        return _say(f"{error.filename or 'a file'}: {error.strerror}; what was done is kept", 1)
+        code = 2 if words[:1] in _JUDGING else 1
+        return _say(f"{error.filename or 'a file'}: {error.strerror}; what was done is kept", code)
 
 
 def _refuse_dashes(words: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ once, however many probes it holds.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Difference",
     "Interval",
+    "Labelled",
     "advantage_interval",
     "holm",
+    "label_permutation",
     "mean_interval",
     "order_distance",
     "paired_difference",
     "rate_interval",
     "sign_flip",
+    "sign_test",
 ]
 
 RESAMPLES: Final = 9999
@@ -184,3 +188,70 @@ def sign_flip(differences: Sequence[float]) -> float:
         rng=np.random.default_rng(0),
     )
     return float(found.pvalue)
+
+
+class Labelled(NamedTuple):
+    """A test by dealing out labels anew."""
+
+    mean: float
+    """Mean over groups of the second's mean less the first's."""
+    p: float
+    """Two-sided."""
+    least: float
+    """The least p that any outcome with these values could have given."""
+
+
+def label_permutation(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Labelled:
+    """Whether two labels differ, where values were measured in groups under both.
+
+    Within each group the labels are dealt out anew, in all ways where these are few, and in a
+    seeded sample of them otherwise. With one value each in a group these are the sign flips of
+    `sign_flip`. It holds exactly where within a group the labels make no difference.
+
+    Args:
+        groups: the values under the first label and under the second, at least one of each.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    seen = [math.fsum(two) / len(two) - math.fsum(one) / len(one) for one, two in groups]
+    dealt = [_dealt(one, two, rng) for one, two in groups]
+    ways = math.prod(len(differences) for differences in dealt)
+    if ways <= RESAMPLES:
+        sums = np.zeros(1)
+        for differences in dealt:
+            sums = np.add.outer(sums, differences).ravel()
+    else:
+        drawn = [rng.choice(differences, RESAMPLES) for differences in dealt]
+        # what was seen is one of the ways, or a p could be 0
+        sums = np.append(np.sum(drawn, axis=0), math.fsum(seen))
+    size, near = np.abs(sums), 1e-12
+    p = float(np.mean(size >= abs(math.fsum(seen)) - near))
+    most = math.fsum(float(np.max(np.abs(differences))) for differences in dealt)
+    least = float(np.mean(size >= most - near)) if ways <= RESAMPLES else 1 / (RESAMPLES + 1)
+    return Labelled(math.fsum(seen) / len(seen), p, least if most > near else 1.0)
+
+
+def _dealt(one: Sequence[float], two: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    """The difference of means under ways to deal out the labels of one group."""
+    import numpy as np
+
+    values = np.asarray([*one, *two], float)
+    first, n = len(one), len(one) + len(two)
+    if math.comb(n, first) <= RESAMPLES:
+        chosen = np.asarray(list(itertools.combinations(range(n), first)))
+    else:
+        chosen = np.argsort(rng.random((RESAMPLES, n)), axis=1)[:, :first]
+    of_first = values[chosen].sum(axis=1)
+    result: np.ndarray = (values.sum() - of_first) / len(two) - of_first / first
+    return result
+
+
+def sign_test(for_it: int, against: int) -> float:
+    """Two-sided p that either is as likely: McNemar's exact test of what changed one way or the
+    other."""
+    from scipy import stats
+
+    if not for_it + against:
+        return 1.0
+    return float(stats.binomtest(for_it, for_it + against).pvalue)

@@ -1,1 +1,0 @@
-"""Is a new run worse than an old one?"""
