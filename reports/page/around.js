@@ -78,7 +78,7 @@ function drawMap() {
 
 /** Active tokens against what is true and the bound, at each gauge. */
 function drawFoot() {
-  const high = 86;
+  const high = window.innerHeight < 760 ? 62 : 86;
   const g = sized(foot, view.width, high);
   g.font = SMALL;
   g.textBaseline = "middle";

@@ -42,14 +42,17 @@ function chip(condition, runs) {
 function verdictLine(verdict, label) {
   const system = label ? e("span", { class: "note" }, `${label} `) : null;
   if (!verdict || verdict.validity === "unknown") {
-    return e("span", { class: "verdict", title: verdict?.note ?? "" }, system, e("b", {}, "unknown"), e("span", { class: "note reason" }, ` ${verdict?.note || "no opportunity"}`));
+    return [e("span", { class: "verdict" }, system, e("b", {}, "unknown")), e("span", { class: "verdict note reason", title: verdict?.note ?? "" }, verdict?.note || "no opportunity")];
   }
   if (verdict.validity === "held") {
-    return e("span", { class: "verdict" }, system, e("b", { class: "good" }, "held"), e("span", { class: "note" }, ` in ${verdict.opportunities.toLocaleString("en")}`));
+    return [e("span", { class: "verdict" }, system, e("b", { class: "good" }, "held")), e("span", { class: "verdict note" }, `in ${count(verdict.opportunities, "test")}`)];
   }
-  return e("span", { class: "verdict" }, system, e("b", { class: "bad" }, percent(verdict.violations, verdict.opportunities)),
-    e("span", { class: "note" }, ` ${verdict.violations.toLocaleString("en")}/${verdict.opportunities.toLocaleString("en")}`),
-    verdict.first_turn === null || verdict.first_turn === undefined ? null : e("span", { class: "note" }, `, first at turn ${verdict.first_turn.toLocaleString("en")}`));
+  const first = verdict.first_turn ?? null;
+  return [
+    e("span", { class: "verdict" }, system, e("b", { class: "bad" }, percent(verdict.violations, verdict.opportunities)),
+      e("span", { class: "note" }, ` ${verdict.violations.toLocaleString("en")}/${verdict.opportunities.toLocaleString("en")}`)),
+    first === null ? null : e("span", { class: "verdict note" }, `first at turn ${first.toLocaleString("en")}`),
+  ];
 }
 
 /** A button for each name that was found: it filters, and stands at the first. */
@@ -137,7 +140,7 @@ function listed({ run, m, line, unit, side }) {
 function fillLegend() {
   const key = (paint, text) => e("span", { class: "key" }, picture(22, 16, paint), text);
   byId("legend").replaceChildren(
-    key((g) => drawAnswer(g, "c", 11, 8), "answered right"),
+    key((g) => drawAnswer(g, "c", 11, 8), "right"),
     key((g) => drawAnswer(g, "m", 11, 8), "nothing answered"),
     key((g) => drawAnswer(g, "i", 11, 8), "wrong by its source, or in doubt"),
     key((g) => {
@@ -148,7 +151,7 @@ function fillLegend() {
       g.fillRect(1, 2, 20, 12);
       g.fillStyle = C.edge;
       g.fillRect(9, 0, 2, 16);
-    }, "what is true, and where it changes (↳ derived  ≠ corrected  ← late  ? for review)"),
+    }, "truth (↳ derived  ≠ corrected  ← late  ? for review)"),
     key((g) => {
       g.strokeStyle = C.select;
       g.lineWidth = 1.5;
@@ -157,7 +160,7 @@ function fillLegend() {
       g.moveTo(1, 13);
       g.quadraticCurveTo(10, -2, 21, 12);
       g.stroke();
-    }, "the turn that the answer came from"),
+    }, "where the answer came from"),
   );
 }
 

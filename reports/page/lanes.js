@@ -5,7 +5,9 @@ const box = byId("lanes");
 const FONT = '12px system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 const SMALL = '11px system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 const EDGE = 12;
-const view = { width: 0, height: 0, gutter: 220, hover: null, dirty: false, density: null };
+/** Within a lane: answers of A, the bar of truth, its height, answers of B. */
+const [UP, BAR, TALL, DOWN] = [10.5, 22, 15, 48.5];
+const view = { width: 0, height: 0, gutter: 220, hover: null, hits: [], dirty: false, density: null };
 
 const plot = () => view.width - view.gutter - EDGE;
 const xOf = (at) => view.gutter + ((at - S.from) / (S.to - S.from)) * plot();
@@ -53,6 +55,7 @@ function drawLanes() {
   byId("spacer").style.height = `${Math.max(V.total, view.height)}px`;
   g.textBaseline = "middle";
   const top = box.scrollTop;
+  view.hits = [];
   grid(g, view.height);
   for (let place = rowAt(top); place < V.rows.length; place += 1) {
     const y = V.tops[place] - top;
@@ -101,10 +104,9 @@ function drawLane(g, unit, y) {
   g.beginPath();
   g.rect(view.gutter - 6, y, plot() + 6 + EDGE, h);
   g.clip();
-  const bar = y + 19;
-  truth(g, unit, bar);
-  answers(g, V.a, unit, y + 10);
-  if (V.b) answers(g, V.b, unit, y + 44);
+  truth(g, unit, y + BAR);
+  answers(g, V.a, unit, y + UP);
+  if (V.b) answers(g, V.b, unit, y + DOWN);
   g.restore();
 }
 
@@ -158,7 +160,6 @@ function truth(g, unit, y) {
   const rows = story.changes.of(unit);
   if (!rows.length) return;
   const { line, value, cause } = story.change;
-  const height = 15;
   let place = Math.max(0, firstAt(rows, S.from, (row) => story.at[line[row]]) - 1);
   let drawn = -Infinity;
   for (; place < rows.length; place += 1) {
@@ -169,7 +170,8 @@ function truth(g, unit, y) {
     // what is narrower than a pixel cannot be seen
     if (next - drawn < 1) continue;
     drawn = next;
-    segment(g, Math.max(begin, view.gutter - 9), Math.min(next, view.width + 9), y, height, {
+    if (begin > view.gutter - 6 && story.kinds[line[row]] === "t") view.hits.push({ x: begin, y: y + TALL / 2, line: line[row], unit, run: V.a, weight: 1 });
+    segment(g, Math.max(begin, view.gutter - 9), Math.min(next, view.width + 9), y, TALL, {
       begins: begin >= view.gutter - 9, tint: story.tint[row],
       value: value[row] < 0 ? null : story.values[value[row]],
       cause: TOLD.causes[cause[row]], ends: next - begin > 5,
@@ -232,7 +234,7 @@ function hatch(g, x, y, wide, height) {
   g.restore();
 }
 
-/** What a run answered: calm ticks below, violations above them. */
+/** What a run answered: calm ticks, and violations over them. */
 function answers(g, run, unit, y) {
   const { story } = V;
   const asked = run.asked.of(unit);
@@ -243,25 +245,41 @@ function answers(g, run, unit, y) {
     if (x > view.width) break;
     if (x - drawn < 1.5) continue;
     drawn = x;
-    if (!run.at(asked[k], unit).length) drawAnswer(g, run.verdicts[asked[k]], x, y);
+    if (run.at(asked[k], unit).length) continue;
+    drawAnswer(g, run.verdicts[asked[k]], x, y);
+    view.hits.push({ x, y, line: asked[k], unit, run, weight: 2 });
   }
+  for (const bunch of bunches(run, unit, edge)) drawBunch(g, run, unit, y, bunch);
+}
+
+/** Violations that stand too close to be told apart, together: one of each name. */
+function bunches(run, unit, edge) {
   const marks = run.marks.of(unit);
-  const later = [];
-  let last = "";
-  drawn = -Infinity;
-  for (let k = firstAt(marks, edge, (m) => story.at[run.mark.line[m]]); k < marks.length; k += 1) {
+  const { at } = V.story;
+  const made = [];
+  let bunch = null;
+  for (let k = firstAt(marks, edge, (m) => at[run.mark.line[m]]); k < marks.length; k += 1) {
     const m = marks[k];
-    const x = xOf(story.at[run.mark.line[m]]);
+    const x = xOf(at[run.mark.line[m]]);
     if (x > view.width) break;
-    const { name, condition } = NAMES[run.mark.name[m]];
-    const kept = passes(run, m) && (!S.differ || !V.unlike || V.unlike[run === V.a ? 0 : 1].has(m));
-    if (x - drawn < 2.5 && last === name) continue;
-    drawn = x;
-    last = name;
-    if (kept) later.push([condition, x]);
-    else drawMark(g, condition, x, y, 4.4, true);
+    if (!bunch || x - bunch.x > 4) made.push(bunch = { x, marks: new Map() });
+    const name = run.mark.name[m];
+    if (!bunch.marks.has(name)) bunch.marks.set(name, m);
   }
-  for (const [condition, x] of later) drawMark(g, condition, x, y, 5, false);
+  return made;
+}
+
+function drawBunch(g, run, unit, y, bunch) {
+  const side = run === V.a ? 0 : 1;
+  const marks = [...bunch.marks.values()];
+  const kept = marks.filter((m) => passes(run, m) && (!S.differ || !V.unlike || V.unlike[side].has(m)));
+  const drawn = (kept.length ? kept : marks.slice(0, 1)).slice(0, 3);
+  const radius = [5, 4, 3.2][drawn.length - 1];
+  drawn.forEach((m, k) => {
+    const up = y + (k - (drawn.length - 1) / 2) * (drawn.length === 2 ? 8.6 : 6.6);
+    drawMark(g, NAMES[run.mark.name[m]].condition, bunch.x, up, radius, !kept.length);
+    if (kept.length) view.hits.push({ x: bunch.x, y: up, line: run.mark.line[m], unit, run, weight: 0 });
+  });
 }
 
 /** Line through the selected moment, a ring around its mark, and where its answer came from. */
@@ -285,7 +303,7 @@ function drawCursor(g, top) {
     g.rect(view.gutter - 6, 0, plot() + 6 + EDGE, view.height);
     g.clip();
     const runs = V.b ? [V.a, V.b] : [V.a];
-    runs.forEach((run, side) => arrow(g, run, moment.line, x, y + (side ? 44 : 10), y + 26, side));
+    runs.forEach((run, side) => arrow(g, run, moment.line, x, y + (side ? DOWN : UP), y + BAR + TALL / 2, side));
     if (moment === S) ring(g, x, y);
     g.restore();
   }
@@ -293,7 +311,7 @@ function drawCursor(g, top) {
 
 function ring(g, x, y) {
   const turn = V.story.kinds[S.line] === "t";
-  const sides = turn ? [26] : V.b ? [10, 44] : [10];
+  const sides = turn ? [BAR + TALL / 2] : V.b ? [UP, DOWN] : [UP];
   g.strokeStyle = C.select;
   g.lineWidth = 2;
   for (const side of sides) {
@@ -329,41 +347,15 @@ function arrow(g, run, line, x, y, bar, side) {
 
 // ---------------------------------------------------------------- what is under the pointer
 
-/** The step and lane at a point of the lanes, or null. */
+/** What is drawn nearest to a point of the lanes, or null; marks come before edges and ticks. */
 function under(x, y) {
-  if (!V.rows.length || x < view.gutter - 6) return null;
-  const place = rowAt(y + box.scrollTop);
-  const row = V.rows[place];
-  if (!row || row.unit < 0) return null;
-  const inside = y + box.scrollTop - V.tops[place];
-  if (inside > laneHeight()) return null;
-  const run = V.b && inside > 33 ? V.b : V.a;
-  const line = nearest(run, row.unit, x, inside);
-  return line < 0 ? null : { line, unit: row.unit, run };
-}
-
-function nearest(run, unit, x, inside) {
-  const { story } = V;
-  const change = closest(story.changes.of(unit), x, 7, (row) => story.change.line[row]);
-  if (inside > 17 && inside < 37 && change >= 0 && story.kinds[change] === "t") return change;
-  const marks = run.marks.of(unit).filter((m) => passes(run, m));
-  const violation = closest(marks, x, 8, (m) => run.mark.line[m]);
-  if (violation >= 0) return violation;
-  const asked = closest(run.asked.of(unit), x, 8, (i) => i);
-  return asked >= 0 ? asked : change;
-}
-
-function closest(rows, x, reach, lineOf) {
-  const { at } = V.story;
-  const begin = firstAt(rows, atOf(x - reach), (row) => at[lineOf(row)]);
-  let found = -1;
-  let best = reach;
-  for (let k = begin; k < rows.length; k += 1) {
-    const far = xOf(at[lineOf(rows[k])]) - x;
-    if (far > reach) break;
-    if (Math.abs(far) < best) {
-      best = Math.abs(far);
-      found = lineOf(rows[k]);
+  let found = null;
+  let best = 9;
+  for (const hit of view.hits) {
+    const far = Math.hypot(hit.x - x, hit.y - y) + hit.weight;
+    if (far < best) {
+      best = far;
+      found = hit;
     }
   }
   return found;

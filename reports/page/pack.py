@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -41,7 +42,7 @@ def packed(stories: Sequence[Story], runs: Sequence[Played]) -> str:
     blocks = _Blocks()
     places = {story.sha256: number for number, story in enumerate(stories)}
     lines = [{line.id: i for i, line in enumerate(story.lines)} for story in stories]
-    keys = _keys(runs)
+    keys, labels = _keys(runs), _labels(runs)
     directory = {
         "names": NAMES,
         "asks": ASKS,
@@ -50,10 +51,13 @@ def packed(stories: Sequence[Story], runs: Sequence[Played]) -> str:
         "shelf": SHELF,
         "stories": [_story(story, blocks) for story in stories],
         "runs": [
-            {"key": key, "story": places[run.sha256], **_run(run, lines[places[run.sha256]], blocks)}
-            for key, run in zip(keys, runs, strict=True)
+            {
+                "key": key, "label": label, "story": places[run.sha256],
+                **_run(run, lines[places[run.sha256]], blocks),
+            }
+            for key, label, run in zip(keys, labels, runs, strict=True)
         ],
-    }
+    }  # fmt: skip
     return "\n".join([_block(directory), *blocks.made])
 
 
@@ -89,6 +93,15 @@ def _keys(runs: Sequence[Played]) -> list[str]:
         seen[run.folder] = seen.get(run.folder, 0) + 1
         keys.append(run.folder + (f"~{seen[run.folder]}" if seen[run.folder] > 1 else ""))
     return keys
+
+
+def _labels(runs: Sequence[Played]) -> list[str]:
+    """What a run is called: its label, with its folder where two on one script have the same."""
+    called = Counter((run.sha256, run.label) for run in runs)
+    return [
+        run.label if called[run.sha256, run.label] == 1 else f"{run.label} ({run.folder})"
+        for run in runs
+    ]
 
 
 # ---------------------------------------------------------------- a script
@@ -139,7 +152,7 @@ def _run(run: Played, lines: dict[str, int], blocks: _Blocks) -> dict[str, Any]:
     for mark in run.violations:
         names[mark.name] = names.get(mark.name, 0) + 1
     return {
-        "label": run.label, "folder": run.folder, "reader": run.reader, "limit": run.limit,
+        "folder": run.folder, "reader": run.reader, "limit": run.limit,
         "facts": run.facts, "verdicts": run.verdicts, "numbers": run.numbers, "counts": names,
         "footprint": run.footprint, "index": blocks.one(_index(run, lines)),
         "shown": blocks.shelf(run.shown), "items": blocks.shelf(run.items),

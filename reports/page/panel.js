@@ -87,17 +87,18 @@ function outcome(told, line, unit, { run, shown, marks }, two) {
   const boxes = [];
   const due = told.due || marks[0]?.expected || "";
   const got = kind === "p" ? shown.answer ?? "" : "";
-  const wrong = marks.length > 0;
+  const wrong = V.b || marks.length ? !"c-".includes(run.verdicts[line]) : false;
   if (kind === "p" && told.ask !== "rank" && (due || got)) {
-    boxes.push(pair("Due", due || "nothing"), pair("Answered", got || "not judged", wrong ? "bad" : "good",
+    boxes.push(pair("Due", due || "nothing"), pair("Answered", got || "not judged", wrong ? "bad" : run.verdicts[line] === "c" ? "good" : "",
       source(run, shown, line, unit)));
   }
   for (const mark of marks) {
     if (kind === "p" && mark.observed === got && mark.expected === due) continue;
     if (mark.expected && mark.expected !== due) boxes.push(pair("Expected", mark.expected));
-    if (mark.observed) boxes.push(pair("Seen", mark.observed, "bad"));
+    if (mark.observed) boxes.push(pair(mark.name === "exposed-history" ? "Served beside it" : "Seen", mark.observed, "bad"));
   }
-  if (shown.exposed?.length) boxes.push(pair("Served unmarked beside it", shown.exposed.join(", "), "bad"));
+  const beside = (shown.exposed ?? []).filter((value) => value !== got && !marks.some((mark) => mark.observed?.includes(value)));
+  if (beside.length) boxes.push(pair("Served unmarked beside it", beside.join(", "), "bad"));
   if (shown.type && shown.type !== "ok") {
     boxes.push(pair(shown.type === "fail" ? "The step failed" : "Nobody knows whether it was done", shown.error || "no reason given", "bad"));
   }

@@ -158,4 +158,4 @@ function arrange(units) {
   V.rowOf = new Map(V.rows.map((row, place) => [row.unit, place]));
 }
 
-const laneHeight = () => (V.b ? 54 : 40);
+const laneHeight = () => (V.b ? 59 : 44);
