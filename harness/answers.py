@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib.resources
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import cache, partial
 from string import Template
@@ -20,11 +20,12 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from steeltrap.harness import tokens
-from steeltrap.harness.asking import Asker, Prompt, Sheet, Stopped, fence, in_order
+from steeltrap.harness.asking import Asker, Prompt, Sheet, Stopped, fence, in_order, read_sheet
 from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.history import read_events
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
+from steeltrap.harness.scores import Reader
 from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.store import Cell
 
@@ -32,7 +33,6 @@ __all__ = [
     "UNKNOWN",
     "Answer",
     "AnswersHeader",
-    "Reader",
     "Served",
     "answer",
     "asks_evidence",
@@ -67,27 +67,6 @@ def _forms() -> dict[str, _Form]:
 
 UNKNOWN: Final = tuple(sorted({form.unknown for form in _forms().values()}))
 """What readers are told to say where the memory does not hold the answer."""
-
-
-class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """All that decides an answer beside what was served."""
-
-    model: str
-    """Provider and model, with a hash of the address where it is not the maker's."""
-    prompt: str
-    """plain, or the shape of a benchmark's own reader: an entry of `answers.toml`."""
-    prompt_version: int
-    prompt_sha256: str
-    """Of its texts."""
-    shape: str
-    """What is ours in it and what a benchmark's, in words."""
-    budget_tokens: int | None = None
-    """Tokens (o200k_base) of the items shown, at most."""
-    k: int | None = None
-    """Items shown, at most."""
-    max_tokens: int = 512
-    """Of the answer."""
-    temperature: float = 0.0
 
 
 class AnswersHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,13 +225,16 @@ def _date(at: str) -> str:
 # ---------------------------------------------------------------- asking
 
 
-async def answer(cell: Cell, by: Reader, asker: Asker) -> Sheet[Answer] | None:
+async def answer(
+    cell: Cell, by: Reader, asker: Asker, on_line: Callable[[], object] = lambda: None
+) -> Sheet[AnswersHeader, Answer] | None:
     """Have every question of a run answered that is not answered yet.
 
     Args:
         cell: of a finished run.
         by: the reader; answers of another are replaced.
         asker: the reader's model. Where it can be asked no more, the lines so far are kept.
+        on_line: called with each question that is done.
 
     Returns:
         What is there now; None for a run without questions of public data.
@@ -265,10 +247,15 @@ async def answer(cell: Cell, by: Reader, asker: Asker) -> Sheet[Answer] | None:
         return None
     header = AnswersHeader(script_sha256=cell.spec.script_sha256, reader=by)
     sheet = Sheet(cell.answers, header, Answer)
-    jobs = (partial(_answered, one, by, asker, sheet.lines.get(one.step)) for one in served(cell, script))  # fmt: skip
+    jobs = (
+        partial(_answered, one, by, asker, sheet.lines.get(one.step))
+        for one in served(cell, script)
+        if not asker.stopped
+    )
     async for line in in_order(jobs, 4 * asker.at_once):
         if line is not None and sheet.lines.get(line.step) != line:
             sheet.add(line)
+        on_line()
     sheet.finish()
     return sheet
 
@@ -305,11 +292,11 @@ async def _answered(one: Served, by: Reader, asker: Asker, before: Answer | None
     )
 
 
-def read_answers(cell: Cell) -> Sheet[Answer]:
+def read_answers(cell: Cell) -> Sheet[AnswersHeader, Answer]:
     """The answers of a run.
 
     Raises:
         StoreError: there are none, or they cannot be read.
     """
     missing = f"run `steeltrap answer {cell.folder.name} model=NAME` first"
-    return Sheet.read(cell.answers, AnswersHeader, Answer, missing)
+    return read_sheet(cell.answers, AnswersHeader, Answer, missing)

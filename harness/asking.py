@@ -13,7 +13,7 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -21,9 +21,8 @@ from steeltrap.harness.gateway.backend import BackendError, Call
 from steeltrap.harness.gateway.budget import Purse, counted
 from steeltrap.harness.gateway.dialects import chat
 from steeltrap.harness.gateway.dialects.shared import key
-from steeltrap.harness.gateway.prices import cost_usd
 from steeltrap.harness.gateway.setup import recorded
-from steeltrap.harness.models import Reply, Usage
+from steeltrap.harness.models import Reply
 from steeltrap.harness.store import Cell, StoreError, write
 from steeltrap.harness.tokens import cache_folder
 
@@ -42,6 +41,7 @@ _FINAL: Final = ("budget", "unknown-prompt")
 """Kinds of error after which asking on is of no use."""
 
 Result = TypeVar("Result")
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,14 +57,14 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Instead of OPENAI_BASE_URL or ANTHROPIC_BASE_URL."""
     recordings: str = ""
     """Folder of recordings; by default `recordings` in the cache folder."""
-    concurrency: int = 8
+    concurrency: AtLeastOne = 8
     """Calls at a time."""
-    retries: int = 5
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 5
     """After 429, 5xx, a time-out or a broken connection."""
-    timeout_s: float = 120.0
-    spend_tokens: int | None = None
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    spend_tokens: AtLeastOne | None = None
     """The command stops cleanly when they are spent."""
-    spend_usd: float | None = None
+    spend_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class Prompt(NamedTuple):
@@ -159,11 +159,6 @@ class Asker:
         usage = msgspec.structs.replace(counted(call, reply), calls=1, ms=0.0)
         return msgspec.structs.replace(reply, usage=usage)
 
-    def cost_usd(self, usage: Usage) -> float | None:
-        """What was used, in dollars by the price table; None where it has no such model."""
-        model = self.name.partition(":")[2].partition("@")[0]
-        return cost_usd(model, usage)
-
 
 def fence(*texts: str) -> str:
     """A mark that stands in none of the texts, so that none can end the block it stands in.
@@ -192,8 +187,8 @@ async def in_order(
         while running:
             yield await running.popleft()
     finally:
-        # what is being answered is paid for: it is let finish, so that it is recorded
-        await asyncio.gather(*running, return_exceptions=True)
+        for task in running:
+            task.cancel()
 
 
 def over_cells(
@@ -230,9 +225,10 @@ class _OfStep(Protocol):
 
 
 Line = TypeVar("Line", bound=_OfStep)
+Header = TypeVar("Header", bound=msgspec.Struct)
 
 
-class Sheet(Generic[Line]):
+class Sheet(Generic[Header, Line]):
     """A file with a header and one line a question, written line by line.
 
     A killed command keeps its lines; of two lines of one step the later counts. A file with
@@ -250,7 +246,7 @@ class Sheet(Generic[Line]):
         StoreError: the file cannot be read or written.
     """
 
-    def __init__(self, path: Path, header: msgspec.Struct, kind: type[Line]) -> None:
+    def __init__(self, path: Path, header: Header, kind: type[Line]) -> None:
         self.path = path
         self.header = header
         self.lines: dict[int, Line] = {}
@@ -276,26 +272,31 @@ class Sheet(Generic[Line]):
         parts = [self.header, *(self.lines[step] for step in sorted(self.lines))]
         write(self.path, b"".join(msgspec.json.encode(part) + b"\n" for part in parts))
 
-    @classmethod
-    def read(cls, path: Path, header: type[Any], kind: type[Line], missing: str) -> Sheet[Line]:
-        """A sheet that somebody wrote.
 
-        Args:
-            path: of the file.
-            header: kind of its header.
-            kind: of its lines.
-            missing: what to do where there is none.
+def read_sheet(
+    path: Path, header: type[Header], kind: type[Line], missing: str
+) -> Sheet[Header, Line]:
+    """A sheet that somebody wrote.
 
-        Raises:
-            StoreError: there is none, or it cannot be read.
-        """
-        if not path.exists():
-            raise StoreError(f"{path}: is not there; {missing}")
-        head = _read(path).partition(b"\n")[0]
-        try:
-            return cls(path, msgspec.json.decode(head, type=header), kind)
-        except msgspec.DecodeError as error:
-            raise StoreError(f"{path}:1: cannot be read ({error}); {missing}") from None
+    Args:
+        path: of the file.
+        header: kind of its header.
+        kind: of its lines.
+        missing: what to do where there is none.
+
+    Raises:
+        StoreError: there is none, or it cannot be read.
+    """
+    if not path.exists():
+        raise StoreError(f"{path}: is not there; {missing}")
+    head = _read(path).partition(b"\n")[0]
+    try:
+        found = msgspec.json.decode(head, type=header)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path}:1: cannot be read ({error}); {missing}") from None
+    if msgspec.json.encode(found) != head:
+        raise StoreError(f"{path}:1: written by another version of steeltrap; {missing}")
+    return Sheet(path, found, kind)
 
 
 def _folder(path: Path) -> None:

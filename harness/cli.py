@@ -148,6 +148,41 @@ _JUDGING: Final = (["check"], ["compare"])
 """Commands whose exit code 1 is a verdict."""
 
 
+_ANSWER_HELP: Final = """\
+Has a model answer the questions of public data from what each memory served. No memory is run.
+
+  steeltrap run experiment=locomo script.path=locomo10.json
+  steeltrap answer runs/locomo model=gpt-4o-mini budget_tokens=2000
+
+  model=NAME            the reader; its key and address come from the usual environment variables
+  model=replay          recorded answers alone, without a network; of=NAME says whose
+  provider=NAME         openai, anthropic, or compatible: OpenAI's dialect at base_url=ADDRESS
+  prompt=NAME           plain (ours), or after a benchmark's own reader: longmemeval, locomo,
+                        memoryagentbench
+  budget_tokens=N k=N   so many tokens, or items, of what was served at most
+  max_tokens=N          of an answer (512)
+  spend_tokens=N spend_usd=N
+                        the command stops when so much is spent, and goes on when given again
+  concurrency=N retries=N timeout_s=N recordings=FOLDER
+
+Answers stand in answers.jsonl of each run. What failed is an error, no abstention, and is asked
+again by the same command. The same prompt is paid once, in whatever run it occurs.
+"""
+
+_JUDGE_HELP: Final = """\
+Judges stored answers, and prints how many are right. Neither memories nor readers are asked.
+
+  steeltrap judge runs/locomo model=gpt-4o
+  steeltrap judge runs/locomo judge=f1
+  steeltrap judge runs/locomo --agree gpt-4o f1
+
+  judge=NAME            model (the default), or without one: substring, exact, f1
+  model=NAME            the judge's model, with settings as in `answer`; temperature is 0
+  name=NAME             of the file of judgements; by default the model's name or the judge's
+  right_from=SHARE      score from which points or F1 count as right (0.5)
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
@@ -166,6 +201,7 @@ def parser() -> argparse.ArgumentParser:
     _add_systems(commands)
     _add_reports(commands)
     _add_compare(commands)
+    _add_answers(commands)
     new = commands.add_parser("new", help="begin a package of your own that adapts a memory")
     new.add_argument("name", metavar="NAME", help="of the memory, as my-memory")
     new.add_argument("--to", type=Path, metavar="FOLDER", help="by default a new folder NAME")
@@ -193,6 +229,16 @@ def _add_compare(commands: Any) -> None:
     baseline = commands.add_parser("baseline", help="write runs into a small file to compare with")
     baseline.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     baseline.add_argument("--to", type=Path, required=True, metavar="FILE")
+
+
+def _add_answers(commands: Any) -> None:
+    answer = _told(commands, "answer", "a model answers public questions from what was served", _ANSWER_HELP)  # fmt: skip
+    answer.usage = "steeltrap answer RUN [RUN ...] model=NAME [KEY=VALUE ...]"
+    answer.add_argument("words", nargs="+", metavar="RUN", help=argparse.SUPPRESS)
+    judge = _told(commands, "judge", "are these answers right?", _JUDGE_HELP)
+    judge.usage = "steeltrap judge RUN [RUN ...] [KEY=VALUE ...] [--agree NAME NAME]"
+    judge.add_argument("words", nargs="+", metavar="RUN", help=argparse.SUPPRESS)
+    judge.add_argument("--agree", nargs=2, metavar="NAME", help="how far two judges agree, and where not")  # fmt: skip
 
 
 def _add_search(commands: Any) -> None:
@@ -341,7 +387,21 @@ def _dispatch(asked: argparse.Namespace) -> int:
             _take_away(asked, out)
         case "compare" | "baseline":
             return _compare(asked, out)
+        case "answer" | "judge":
+            return _answers(asked, out, Console(stderr=True))
     return 0
+
+
+def _answers(asked: argparse.Namespace, out: Console, aside: Console) -> int:
+    """Readers and judges over stored runs."""
+    from steeltrap.harness.commands import answers
+
+    if asked.command == "answer":
+        return answers.answers(asked.words, out, aside)
+    if asked.agree:
+        one, two = asked.agree
+        return answers.agree(asked.words, one, two, out)
+    return answers.judgements(asked.words, out, aside)
 
 
 def _take_away(asked: argparse.Namespace, out: Console) -> None:

@@ -1,0 +1,355 @@
+"""`steeltrap answer` and `steeltrap judge`: readers and judges over runs of public data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from steeltrap.harness import agreement
+from steeltrap.harness.answers import Answer, answer, read_answers, reader
+from steeltrap.harness.asking import Asker, AtLeastOne, ModelSettings, over_cells
+from steeltrap.harness.commands.dialogue import spoken
+from steeltrap.harness.drive import RunStopped
+from steeltrap.harness.judging import judge, judge_of, judgeable, judged, read_judgements
+from steeltrap.harness.scores import (
+    Judge,
+    Judged,
+    Reader,
+    Score,
+    ScoresError,
+    read_scores,
+    score,
+)
+from steeltrap.harness.script import Probe, Script
+from steeltrap.harness.settings import SettingsError
+from steeltrap.harness.store import Cell, StoreError, read_cell, write
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["agree", "answers", "judgements"]
+
+Settings = TypeVar("Settings", bound=ModelSettings)
+_CONVENTIONS: Final = ("floored", "tau", "tau_f1")
+"""Scores of BEAM beside the mean of its points."""
+
+
+class _Answering(ModelSettings, frozen=True, kw_only=True):
+    prompt: str = "plain"
+    budget_tokens: AtLeastOne | None = None
+    k: AtLeastOne | None = None
+    max_tokens: AtLeastOne = 512
+
+
+class _Judging(ModelSettings, frozen=True, kw_only=True):
+    judge: str = "model"
+    name: str = ""
+    right_from: float = 0.5
+
+
+def answers(words: Sequence[str], out: Console, aside: Console) -> int:
+    """Have the questions of stored runs answered; 0 where each has its answer, else 1.
+
+    Raises:
+        SettingsError: a setting is unknown, missing or wrong.
+        StoreError, ScriptError, HistoryError: a run cannot be read or written.
+        RunStopped: the model can be asked no more; what was answered is kept.
+    """
+    cells, settings = _cells(words), _settings(words, _Answering)
+    try:
+        asker = Asker(settings)
+        by = reader(
+            asker.name, settings.prompt, budget_tokens=settings.budget_tokens, k=settings.k,
+            max_tokens=settings.max_tokens,
+        )  # fmt: skip
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    with aside.status("") as shown:
+        count = _Count(shown, "questions")
+        sheets = over_cells(
+            cells, lambda cell: answer(cell, by, asker, count), settings.concurrency
+        )
+    done = [sheet for sheet in sheets if sheet is not None]
+    _refuse_none(done, cells)
+    lines = [line for sheet in done for line in sheet.lines.values()]
+    failed = [line for line in lines if line.error]
+    out.print(_told(by), markup=False)
+    out.print(_answered(lines, failed, len(done)), markup=False)
+    if asker.stopped:
+        raise RunStopped(asker.stopped)
+    if failed:
+        out.print(f"first error: {spoken(failed[0].error)}", markup=False)
+        out.print("errors are no abstentions; the same command asks again", markup=False)
+    return 1 if failed else 0
+
+
+def judgements(words: Sequence[str], out: Console, aside: Console) -> int:
+    """Have answers judged and print what was found; 0 where each has a judgement, else 1.
+
+    Raises:
+        SettingsError, StoreError, ScriptError, RunStopped: as `answers`.
+    """
+    cells, settings = _cells(words), _settings(words, _Judging)
+    try:
+        asker = Asker(settings) if settings.judge == "model" else None
+        by = judge_of(
+            settings.judge, settings.name, model=asker.name if asker else "",
+            right_from=settings.right_from,
+        )  # fmt: skip
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    with aside.status("") as shown:
+        count = _Count(shown, "answers")
+        sheets = over_cells(cells, lambda cell: judge(cell, by, asker, count), settings.concurrency)
+    asked = [cell for cell, sheet in zip(cells, sheets, strict=True) if sheet is not None]
+    _refuse_none(asked, cells)
+    groups: dict[tuple[str, str], _Group] = {}
+    for cell in asked:
+        group = groups.setdefault((cell.spec.system, cell.spec.script), _Group())
+        group.add(cell, by)
+    for (system, script), group in groups.items():
+        group.show(f"{system}, {script}, {len(group.cells)} runs", by, out)
+    if asker and asker.stopped:
+        raise RunStopped(asker.stopped)
+    return 1 if any(one.verdict == "error" for group in groups.values() for one in group.questions) else 0  # fmt: skip
+
+
+class _Count:
+    """Tells a person how many are done."""
+
+    def __init__(self, shown: Any, what: str) -> None:
+        self._shown, self._what, self._n = shown, what, 0
+
+    def __call__(self) -> None:
+        self._n += 1
+        self._shown.update(f"{self._n} {self._what}")
+
+
+class _Group:
+    """The runs of one system on one kind of script."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cell] = []
+        self.questions: list[Judged] = []
+        self.readers: dict[Reader, None] = {}
+        self.names: dict[str, str] = {}
+        """Of categories, where the script has names for them."""
+        self.unjudged = self.missing = 0
+
+    def add(self, cell: Cell, by: Judge) -> None:
+        """Take in a run, and write down its scores."""
+        script = Script.read(cell.script)
+        sheet = read_answers(cell)
+        found = judged(script, sheet.lines, read_judgements(cell, by.name).lines)
+        probes = [one for one in script.steps if isinstance(one, Probe) and one.ask == "evidence"]
+        unjudged = sum(not judgeable(probe) for probe in probes)
+        by_reader = sheet.header.reader
+        try:
+            there = read_scores(cell.scores)
+        except ScoresError as error:
+            raise StoreError(str(error)) from None
+        there.put(score(found, by_reader, by, unjudged=unjudged))
+        write(cell.scores, msgspec.json.format(msgspec.json.encode(there), indent=1) + b"\n")
+        names = script.header.notes.get("categories", {})
+        self.names |= names if isinstance(names, dict) else {}
+        self.cells.append(cell)
+        self.questions += found
+        self.readers[by_reader] = None
+        self.unjudged += unjudged
+        self.missing += len(probes) - unjudged - len(found)
+
+    def show(self, title: str, by: Judge, out: Console) -> None:
+        """Print verdicts by category, and what became of the evidence."""
+        if len(self.readers) > 1:
+            raise StoreError(
+                f"{title}: answered by different readers; answer all of them alike, or judge them apart"
+            )
+        (asked,) = self.readers
+        total = score(self.questions, asked, by, unjudged=self.unjudged)
+        out.print(f"\n{spoken(title)}", markup=False)
+        out.print(_told(asked), markup=False)
+        out.print(_judge_told(by), markup=False)
+        for line in _costs(total, self.missing):
+            out.print(line, markup=False)
+        out.print(_verdicts(total, self.names))
+        out.print(_use(total))
+
+
+# ---------------------------------------------------------------- agreement
+
+
+def agree(words: Sequence[str], one: str, two: str, out: Console) -> int:
+    """Print how far two judges agree over the same answers, and where they do not.
+
+    Raises:
+        StoreError, ScriptError: a run was not judged by both, or by each over other answers.
+    """
+    pairs, apart = [], []
+    for cell in _cells(words):
+        first, second = read_judgements(cell, one), read_judgements(cell, two)
+        if first.header.reader != second.header.reader:
+            raise StoreError(f"{cell.folder}: {one} and {two} judged other answers; judge again")
+        steps = Script.read(cell.script).steps
+        for step in sorted(first.lines.keys() & second.lines.keys()):
+            said = first.lines[step].verdict, second.lines[step].verdict
+            pairs.append(said)
+            if said[0] != said[1] and "error" not in said:
+                asked = steps[step]
+                assert isinstance(asked, Probe)
+                apart.append((cell.folder.name, asked.id, *said, asked.text))
+    found = agreement.agreement([pair for pair in pairs if "error" not in pair])
+    _show_agreement(found, len(pairs) - found.n, one, two, out)
+    if apart:
+        table = _table("run", "question", one, two, "asked")
+        for row in apart:
+            table.add_row(*map(_cell_text, row))
+        out.print(table)
+    return 0
+
+
+def _show_agreement(
+    found: agreement.Agreement, errors: int, one: str, two: str, out: Console
+) -> None:
+    same = f"{found.same} of {found.n}" if found.n else "none"
+    out.print(f"judged alike: {same}; left out as errors: {errors}", markup=False)
+    if found.kappa is None:
+        out.print("kappa: not defined: no answers, or one and the same verdict throughout")
+    else:
+        low, high = found.interval or (found.kappa, found.kappa)
+        out.print(f"Cohen's kappa: {found.kappa:.3f} (95%: {low:.3f} to {high:.3f}, bootstrap over questions)", markup=False)  # fmt: skip
+    table = _table(f"{one} \\ {two}", *agreement.VERDICTS)
+    for verdict, row in zip(agreement.VERDICTS, found.table, strict=True):
+        table.add_row(verdict, *map(str, row))
+    out.print(table)
+
+
+# ---------------------------------------------------------------- words and tables
+
+
+def _told(by: Reader) -> str:
+    """The reader in a line."""
+    room = [f"{by.budget_tokens} tokens"] if by.budget_tokens else []
+    room += [f"{by.k} items"] if by.k else []
+    return (
+        f"reader: {by.model}, prompt {by.prompt} {by.prompt_version} ({by.prompt_sha256[:8]}),"
+        f" context {' and '.join(room) or 'all that was served'}"
+    )
+
+
+def _judge_told(by: Judge) -> str:
+    if by.kind != "model":
+        return f"judge: {by.name} ({by.kind}, no model; right from {by.right_from:g})"
+    return (
+        f"judge: {by.name} ({by.model}, temperature {by.temperature:g}, prompts"
+        f" {by.prompts_sha256[:8]}, right from {by.right_from:g})"
+    )
+
+
+def _answered(lines: Sequence[Answer], failed: Sequence[Answer], runs: int) -> str:
+    whole = [line.context_tokens for line in lines]
+    mean = sum(whole) / len(whole) if whole else 0
+    return (
+        f"{len(lines) - len(failed)} questions of {runs} runs answered, {len(failed)} errors;"
+        f" {mean:,.0f} tokens of context each"
+    )
+
+
+def _costs(total: Score, missing: int) -> Iterable[str]:
+    used, judging = total.answer_usage, total.judge_usage
+    yield (
+        f"context: {total.context_tokens_mean or 0:,.0f} tokens a question; reader"
+        f" {used.prompt_tokens:,} + {used.completion_tokens:,} tokens ({_usd(total.answer_usd)});"
+        f" judge {judging.prompt_tokens:,} + {judging.completion_tokens:,}"
+        f" ({_usd(total.judge_usd) if total.judge.model else 'no model'})"
+    )
+    if total.unjudged:
+        yield f"{total.unjudged} questions have no gold answer in the record and are not judged"
+    if missing:
+        yield f"{missing} questions are not answered or not judged yet; the same commands go on"
+
+
+def _usd(dollars: float | None) -> str:
+    return "price not known" if dollars is None else f"{dollars:.4f} usd"
+
+
+def _verdicts(total: Score, names: dict[str, str]) -> Table:
+    conventions = [name for name in _CONVENTIONS if any(name in row.scores for row in total.rows)]
+    table = _table("category", "n", "right", "wrong", "abstained", "errors", "right %", "score", *conventions)  # fmt: skip
+    for row in total.rows:
+        name = f"{row.category} {names.get(row.category, '')}".strip()
+        name += " without wrong golds" if row.left_out else ""
+        given = row.n - row.errors
+        table.add_row(
+            _cell_text(name), *map(str, (row.n, row.right, row.wrong, row.abstained, row.errors)),
+            f"{100 * row.right / given:.1f}" if given else "-", _score(row.score),
+            *(_score(row.scores.get(name)) for name in conventions),
+            end_section=row.category == "all",
+        )  # fmt: skip
+    return table
+
+
+def _use(total: Score) -> Table:
+    """Whether what was served was used."""
+    table = _table("evidence in the prompt", "n", "right", "wrong", "abstained", "errors")
+    for row in total.use:
+        table.add_row(row.evidence, *map(str, (row.n, row.right, row.wrong, row.abstained, row.errors)))  # fmt: skip
+    return table
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _table(*header: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for place, name in enumerate(header):
+        numbers = place and name not in ("asked", "question") and len(header) > 5
+        table.add_column(_cell_text(name), justify="right" if numbers else "left")
+    return table
+
+
+def _cell_text(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(spoken(text))
+
+
+# ---------------------------------------------------------------- what was asked
+
+
+def _cells(words: Sequence[str]) -> list[Cell]:
+    """The finished runs in and below the folders that were named."""
+    found: dict[Path, Cell] = {}
+    for folder in (Path(word) for word in words if "=" not in word):
+        there = sorted(path.parent for path in folder.rglob("record.json"))
+        if not there:
+            raise StoreError(f"{folder}: holds no finished run (no record.json)")
+        found |= {path.resolve(): read_cell(path) for path in there}
+    return list(found.values())
+
+
+def _settings(words: Sequence[str], kind: type[Settings]) -> Settings:
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    if unknown := [key for key in given if key not in known]:
+        raise SettingsError(f"unknown setting '{unknown[0]}'; there are {', '.join(known)}")
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        raise SettingsError(f"{where.strip('`').removeprefix('$.')}: {what}".replace("`", "")) from None  # fmt: skip
+
+
+def _refuse_none(done: Sequence[object], cells: Sequence[Cell]) -> None:
+    if not done:
+        raise StoreError(
+            f"{cells[0].folder}: the script has no questions of public data, so there is nothing to"
+            " answer; run one, as experiment=locomo"
+        )
