@@ -10,8 +10,6 @@ The order of the category numbers is that of snap-research/locomo issue 29, not 
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -21,34 +19,23 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from steeltrap.adapters.datasets import source
+from steeltrap.adapters.datasets.source import DatasetError, Name, Scripts
 from steeltrap.harness.script import Header, Op, Probe, Script, Turn
 
 __all__ = ["CATEGORIES", "DatasetError", "scripts"]
 
 
-class DatasetError(ValueError):
-    """A data set cannot be used; the message says which file, why, and what to do."""
-
-
-class _Card(msgspec.Struct):
-    """The part of `locomo.json` that the loader reads."""
-
-    source: str
-    licence: str
-    sha256: str
-    audit_source: str
-    audit_sha256: str
-    categories: dict[str, str]
-
-
-_CARD: Final = msgspec.json.decode(Path(__file__).with_name("locomo.json").read_bytes(), type=_Card)
+_CARD: Final = source.card("locomo")
 CATEGORIES: Final[Mapping[str, str]] = _CARD.categories
 """Category numbers, as in `Probe.category`, and their names."""
+_DATA: Final = "locomo10.json"
+_AUDIT: Final = "locomo_audit_errors.json"
 
 
 class _Spoken(msgspec.Struct):
     speaker: str
-    dia_id: str
+    dia_id: Name
     text: str
     blip_caption: str | None = None
 
@@ -57,10 +44,12 @@ class _Question(msgspec.Struct):
     question: str
     category: Literal[1, 2, 3, 4, 5]
     evidence: list[str]
+    answer: str | int | None = None
+    adversarial_answer: str | None = None
 
 
 class _Sample(msgspec.Struct):
-    sample_id: str
+    sample_id: Name
     conversation: dict[str, Any]
     qa: list[_Question]
 
@@ -72,20 +61,21 @@ class _Finding(msgspec.Struct):
 
 
 def scripts(
-    path: Path,
-    audit: Path | None = None,
+    path: str | Path,
+    audit: str | Path | None = None,
     check: bool = True,
     categories: Collection[str] = tuple(CATEGORIES),
-) -> list[Script]:
+) -> Scripts:
     """The conversations of a LoCoMo file as scripts, questions at the end.
 
     A turn's text is `speaker: text`, with ` [image: caption]` where a picture was shown. Its
     time is that of its session plus a minute for each turn before it. Speaker a is the user.
     Evidence that is joined or malformed is repaired; what cites no turn is dropped; each such
-    question is flagged `evidence-defect` and listed in `Header.notes`.
+    question is flagged `evidence-defect` and listed in `Header.notes`. Adversarial questions have
+    no answer; the one that they tempt to stands in `Header.notes["tempting"]`.
 
     Args:
-        path: `locomo10.json`, also gzipped.
+        path: `locomo10.json`, also gzipped; a folder or a mirror that holds it.
         audit: `errors.json` of dial481/locomo-audit. Its findings become flags: `wrong-citation`
             where only the evidence is doubted, `wrong-gold:<TYPE>` for every other type. It is
             a list of doubts from a model with human review, not truth.
@@ -93,51 +83,27 @@ def scripts(
         categories: the questions to ask; others are left out.
 
     Raises:
-        DatasetError: a file cannot be read, is not the known one, or has another form.
+        DatasetError: a file cannot be had or read, is not the known one, or has another form.
     """
-    chosen = sorted(map(str, categories))
-    unknown = [category for category in chosen if category not in CATEGORIES]
-    if unknown:
-        raise DatasetError(f"locomo: no category {unknown[0]}; known: {', '.join(CATEGORIES)}")
-    raw, sha256 = _read(path, _CARD.sha256 if check else None, _CARD.source)
-    samples: list[_Sample] = _decoded(path, raw, list[_Sample])
+    wanted = source.chosen("locomo", "category", list(categories), list(CATEGORIES))
+    (file,) = source.find(path, _CARD, [[_DATA]])
+    data = source.read(file, _CARD, [_DATA], check=check)
+    samples: list[_Sample] = source.decoded(data, list[_Sample])
     flags: dict[tuple[int, int], str] = {}
-    settings: dict[str, Any] = {"sha256": sha256, "categories": chosen}
+    settings: dict[str, Any] = {"sha256": data.identity, "categories": wanted}
     if audit is not None:
-        known = _CARD.audit_sha256 if check else None
-        raw, settings["audit_sha256"] = _read(audit, known, _CARD.audit_source)
-        flags = _flags(audit, _decoded(audit, raw, list[_Finding]), samples)
-    return [_script(path, i, sample, settings, flags) for i, sample in enumerate(samples)]
+        (file,) = source.find(audit, _CARD, [[_AUDIT]])
+        found = source.read(file, _CARD, [_AUDIT], check=check)
+        settings["audit_sha256"] = found.identity
+        flags = _flags(file, source.decoded(found, list[_Finding]), samples)
+
+    def make(index: int) -> Script:
+        return _script(data.path, index, samples[index], settings, flags)
+
+    return Scripts(len(samples), make)
 
 
-# ---------------------------------------------------------------- files
-
-
-def _read(path: Path, known: str | None, source: str) -> tuple[bytes, str]:
-    """The bytes of a file, unzipped, and their sha256."""
-    try:
-        raw = Path(path).read_bytes()
-        if raw.startswith(b"\x1f\x8b"):
-            raw = gzip.decompress(raw)
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DatasetError(
-            f"{path}: cannot be read ({reason}). The data is not part of steeltrap; get {source}"
-        ) from None
-    sha256 = hashlib.sha256(raw).hexdigest()
-    if known is not None and sha256 != known:
-        raise DatasetError(
-            f"{path}: not the known file (sha256 {sha256}, expected {known}). Get {source}, or"
-            " set script.check=false to take this one, whose results compare with no others"
-        )
-    return raw, sha256
-
-
-def _decoded(path: Path, raw: bytes, kind: Any) -> Any:
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:
-        raise DatasetError(f"{path}: not in the form of LoCoMo: {error}") from None
+# ---------------------------------------------------------------- the audit
 
 
 def _flags(
@@ -198,6 +164,7 @@ def _script(
     ids = frozenset(turn.id for turn in turns)
     after = datetime.fromisoformat(turns[-1].at) + timedelta(minutes=1)
     probes, defects = [], {}
+    tempting: list[dict[str, str]] = []
     for number, question in enumerate(sample.qa):
         if str(question.category) not in settings["categories"]:
             continue
@@ -216,14 +183,18 @@ def _script(
                 evidence=evidence,
                 category=str(question.category),
                 flags=tuple(mark for mark in marks if mark),
+                gold="" if question.answer is None else str(question.answer),
+                judged=f"locomo/{CATEGORIES[str(question.category)]}",
             )
         )
+        if question.adversarial_answer is not None:
+            tempting.append({"probe": f"q{number}", "answer": question.adversarial_answer})
     header = Header(
         name="locomo",
         seed=index,
         settings={"conversation": sample.sample_id, **settings},
         tenants=[sample.sample_id],
-        notes=_notes(probes, defects, "audit_sha256" in settings),
+        notes=_notes(probes, defects, "audit_sha256" in settings) | {"tempting": tempting},
     )
     return Script(header, [*turns, *probes])
 

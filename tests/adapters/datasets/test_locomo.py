@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steeltrap.adapters.datasets import locomo
+from steeltrap.adapters.datasets import source
 from steeltrap.adapters.datasets.locomo import DatasetError, scripts
 from steeltrap.adapters.vector import Fusion, Vector
 from steeltrap.harness.memory import Query, Utterance
@@ -170,7 +170,7 @@ def test_categories_can_be_chosen(file: Path) -> None:
     """Only the questions of the chosen categories are asked; their ids stay."""
     (script,) = scripts(file, check=False, categories=["3", "4"])
     assert [probe.id for probe in probes(script)] == ["q2", "q3", "q5"]
-    with pytest.raises(DatasetError, match="no category 6; known: 1, 2, 3, 4, 5"):
+    with pytest.raises(DatasetError, match="no category '6'; known: 1, 2, 3, 4, 5"):
         scripts(file, check=False, categories=["6"])
 
 
@@ -213,7 +213,22 @@ def test_another_form_is_refused(tmp_path: Path, break_it: Any, said: str) -> No
     path = tmp_path / "broken.json"
     path.write_text(json.dumps(broken))
     with pytest.raises(DatasetError, match=said):
-        scripts(path, check=False)
+        list(scripts(path, check=False))
+
+
+def test_answers_and_how_they_are_scored_are_kept(tmp_path: Path) -> None:
+    """An answer is text, an adversarial question has none; what it tempts to is told apart."""
+    data = invented()
+    data[0]["qa"][4] |= {"adversarial_answer": "A canoe"}
+    del data[0]["qa"][4]["answer"]
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(data))
+    (script,) = scripts(path, check=False)
+    assert [(probe.gold, probe.judged) for probe in probes(script)[3:5]] == [
+        ("3", "locomo/single-hop"),
+        ("", "locomo/adversarial"),
+    ]
+    assert script.header.notes["tempting"] == [{"probe": "q4", "answer": "A canoe"}]
 
 
 @pytest.mark.parametrize("content", [None, b"\x1f\x8bshort", b"no json"])
@@ -234,7 +249,7 @@ def real(data: Path) -> list[Script]:
     folder = data / "locomo"
     if not folder.is_dir():
         pytest.skip(f"LoCoMo is not in {folder}")
-    return scripts(folder / "locomo10.json.gz", folder / "locomo_audit_errors.json")
+    return list(scripts(folder, folder))
 
 
 def test_real_counts(real: list[Script]) -> None:
@@ -245,7 +260,9 @@ def test_real_counts(real: list[Script]) -> None:
     assert len(turns) == 5882
     assert len({(turn.tenant, turn.session) for turn in turns}) == 272
     asked = Counter(probe.category for script in real for probe in probes(script))
-    assert asked == {"1": 282, "2": 321, "3": 96, "4": 841, "5": 446}
+    assert asked == source.card("locomo").counts["questions"]
+    assert sum(not probe.gold for script in real for probe in probes(script)) == 444
+    assert sum(len(script.header.notes["tempting"]) for script in real) == 446
     for script in real:
         ids = [step.id for step in script.steps]
         assert len(ids) == len(set(ids))
@@ -255,14 +272,15 @@ def test_real_counts(real: list[Script]) -> None:
 
 def test_real_defects_are_those_on_the_card(real: list[Script]) -> None:
     """The 13 questions with defective evidence are those of `locomo.json`; four have none left."""
-    card = json.loads(Path(locomo.__file__).with_name("locomo.json").read_text())
+    card = source.card("locomo")
+    listed = {question: one.about for one in card.defects for question in one.questions}
     found = {
         f"{script.header.tenants[0]}/{question}": kind
         for script in real
         for question, kind in script.header.notes["evidence_defects"].items()
     }
     assert len(found) == 13
-    assert card["evidence_defects"] == found
+    assert listed == found
     assert sum(len(script.header.notes["without_evidence"]) for script in real) == 4
 
 
