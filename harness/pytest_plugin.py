@@ -13,7 +13,7 @@ of ours until it is asked for.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 NODE: Final = "steeltrap"
-_TRIAL: Final = pytest.StashKey["Trial"]()
+_TRIAL: Final[pytest.StashKey[Trial]] = pytest.StashKey()
 
 _OPTIONS: Final[dict[str, tuple[str, str, str]]] = {
     "steeltrap": (
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             group.addoption(flag, dest=name, action="append", metavar=value, help=words)
         else:
             group.addoption(flag, dest=name, metavar=value, help=words)
-        parser.addini(name, words, type=kind or "string", default=None)  # type: ignore[arg-type]
+        parser.addini(name, words, type=kind or "string", default=None)  # type: ignore[arg-type, maybe-unrecognized-str-typeform]
 
 
 def _option(config: pytest.Config, name: str) -> Any:
@@ -117,15 +117,21 @@ def _trial(config: pytest.Config) -> Trial:
             seeds=number("steeltrap_seeds", int, 2),
             reader=_option(config, "steeltrap_reader") or "oracle",
             shrink_s=number("steeltrap_shrink", float, 3.0),
+            baseline=_baseline(config),
             session=worker.get("testrunuid") or uuid.uuid4().hex,
         )
     )
 
 
+def _baseline(config: pytest.Config) -> Path | None:
+    given = _option(config, "steeltrap_baseline")
+    return Path(config.rootpath / given) if given else None
+
+
 def _folder(config: pytest.Config) -> Path:
     """Where the runs are kept: so that a page can be made of them, and a violation shrunk."""
     if given := _option(config, "steeltrap_runs"):
-        return config.rootpath / given
+        return Path(config.rootpath / given)
     cache = getattr(config, "cache", None)
     if cache is None:
         raise pytest.UsageError(
@@ -163,11 +169,25 @@ def _items(session: pytest.Session) -> Iterator[pytest.Item]:
     contract = _Group.from_parent(top, name="contract")
     for check in CHECKS.values():
         yield _Contract.from_parent(contract, name=check.name, check=check)
-    yield _EveryStep.from_parent(_Group.from_parent(top, name="run"), name="every-step")
+    run = _Group.from_parent(top, name="run")
+    yield _EveryStep.from_parent(run, name="every-step")
+    if _option(session.config, "steeltrap_baseline"):
+        yield _LikeBefore.from_parent(run, name="no-worse-than-baseline")
     for condition, names in NAMES.items():
         group = _Group.from_parent(top, name=condition)
         for name in names:
             yield _Named.from_parent(group, name=name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skipped item of ours is named by its id: a line of this module says nothing to anybody."""
+    report = yield
+    if isinstance(item, _Item) and report.skipped and isinstance(report.longrepr, tuple):
+        report.longrepr = (item.nodeid, None, report.longrepr[2])  # type: ignore[assignment]
+    return report
 
 
 class _Group(pytest.Collector):
@@ -243,12 +263,23 @@ class _EveryStep(_Item):
             self.fail(words)
 
 
+class _LikeBefore(_Item):
+    """Nothing is worse than in the baseline, and all of it can be judged."""
+
+    def runtest(self) -> None:
+        if words := self.trial.worse():
+            self.fail(words)
+
+
 class _Named(_Item):
     """One named violation does not show in any run."""
 
     def runtest(self) -> None:
         found = self.trial.finding(self.name)
-        if found.state == "unknown":
-            pytest.skip(found.why)
-        if found.state == "violated":
-            self.fail(self.trial.told(found, self.config.rootpath))
+        match found.state:
+            case "unknown":
+                pytest.skip(found.why)
+            case "known":
+                pytest.xfail(found.why)
+            case "violated":
+                self.fail(self.trial.told(found, self.config.rootpath))

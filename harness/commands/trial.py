@@ -10,6 +10,7 @@ import fcntl
 import functools
 import io
 import shlex
+import shutil
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -21,12 +22,14 @@ import msgspec
 
 from steeltrap.harness.commands import shrink
 from steeltrap.harness.commands.dialogue import dialogue, spoken
+from steeltrap.harness.compare import CompareError, compare, read_side
+from steeltrap.harness.compare.comparison import Comparison, Measure
 from steeltrap.harness.conformance import Check, put
 from steeltrap.harness.conformance.said import SCRIPT
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.memory import Memory, MemoryFault
 from steeltrap.harness.models import UsesModels
-from steeltrap.harness.record import Record
+from steeltrap.harness.record import Record, RecordError
 from steeltrap.harness.run import run_cell
 from steeltrap.harness.script import Script
 from steeltrap.harness.settings import Settings, SettingsError, cells
@@ -55,7 +58,7 @@ class Plan:
     system: str
     """A system's name, or module:Class."""
     folder: Path
-    """The runs are kept here."""
+    """The runs of the last session are kept here."""
     sets: tuple[str, ...] = ()
     """Settings of the memory, KEY=VALUE; and those of `steeltrap run` that have a dot or are in a
     short list."""
@@ -68,6 +71,8 @@ class Plan:
     reader: str = "oracle"
     shrink_s: float = 3.0
     """So long a shorter conversation is looked for, for each name; 0: not at all."""
+    baseline: Path | None = None
+    """Runs, or a file of them, that these are compared with: what is no worse there is known."""
     session: str = ""
     """Processes of one session share its runs."""
 
@@ -91,8 +96,7 @@ class Plan:
         elif self.turns is not None or self._made():
             script.append(f"script.turns={self.turns or 150}")
         seeds = "0" if self.seeds == 1 else f"range(0,{self.seeds})"
-        where = ["runs=" + str(self.folder), "fresh=true"]
-        return [f"system={self.system}", *sets, *script, f"seed={seeds}", f"reader={self.reader}", *where]  # fmt: skip
+        return [f"system={self.system}", *sets, *script, f"seed={seeds}", f"reader={self.reader}"]
 
     def _made(self) -> bool:
         from steeltrap.workloads.families import EVERY
@@ -104,11 +108,11 @@ class Finding(NamedTuple):
     """What is known of one named violation, over all seeds."""
 
     name: str
-    state: Literal["held", "violated", "unknown"]
+    state: Literal["held", "violated", "known", "unknown"]
     violations: int
     opportunities: int
     why: str = ""
-    """Why it is unknown."""
+    """Why it is unknown; how much of it is known."""
 
 
 class _Failure(msgspec.Struct):
@@ -172,6 +176,11 @@ class Trial:
             raise SettingsError("one memory is tried at a time: give each setting one value")
         with closing(self.settings[0].memory()):
             pass
+        if self.plan.baseline is not None:
+            try:
+                read_side(self.plan.baseline)
+            except RecordError as error:
+                raise SettingsError(str(error)) from None
 
     # ------------------------------------------------------------ the contract
 
@@ -201,13 +210,15 @@ class Trial:
         return [self._run(settings) for settings in self.settings]
 
     def _run(self, settings: Settings) -> _Done:
-        folder = settings.folder
+        folder, seed = self.plan.folder, settings.config.seed
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"trial-{settings.config.seed}.json"
-        with _held(folder / f"trial-{settings.config.seed}.lock"):
+        path = folder / f"seed-{seed}.json"
+        with _held(folder / f"seed-{seed}.lock"):
             log = _read(path)
             if log is None or log.session != self.plan.session or not log.session:
-                log = _run_now(settings, self.plan.session)
+                if log and log.folder:
+                    shutil.rmtree(folder / Path(log.folder).name, ignore_errors=True)
+                log = _run_now(settings, folder, self.plan.session)
                 write(path, msgspec.json.format(msgspec.json.encode(log), indent=1) + b"\n")
         if log.stopped:
             return _Done(log, None, None)
@@ -248,7 +259,11 @@ class Trial:
         failed = sum(record.outcome.failed for record in done)
         why = next((tally.blocked for tally in tallies if tally.blocked), "")
         if shown:
-            return Finding(name, "violated", shown, could)
+            before = self._before.get(name)
+            if before is None or before.red:
+                return Finding(name, "violated", shown, could)
+            known = f"{shown} of {could} opportunities, and no worse than the baseline's {before.base or 0:g}"
+            return Finding(name, "known", shown, could, known)
         if len(done) < len(self.runs):
             why = "the memory could not be run; see steeltrap::run::every-step"
         elif why:
@@ -259,6 +274,35 @@ class Trial:
             turns = sum(record.outcome.turns for record in done)
             why = f"not put to the test in {turns} turns; longer scripts, or other ones, may"
         return Finding(name, "unknown" if why else "held", shown, could, why)
+
+    # ------------------------------------------------------------ the baseline
+
+    @functools.cached_property
+    def compared(self) -> Comparison | str:
+        """The runs against the baseline, or why they cannot be compared."""
+        folders = [run.cell.folder for run in self.runs if run.cell]
+        if self.plan.baseline is None:
+            return "there is no baseline"
+        try:
+            new = [run for folder in folders for run in read_side(folder)]
+            return compare(read_side(self.plan.baseline), new)
+        except CompareError as error:
+            return str(error)
+
+    @property
+    def _before(self) -> dict[str, Measure]:
+        """What the baseline says of each name."""
+        found = [] if isinstance(self.compared, str) else self.compared.versus
+        return {one.name: one for versus in found for one in versus.violations}
+
+    def worse(self) -> str:
+        """What is worse than in the baseline, or cannot be judged; empty: nothing."""
+        found = self.compared
+        if isinstance(found, str):
+            return f"cannot be judged: {found}"
+        lines = [f"worse: {line}" for line in found.worse]
+        lines += [f"cannot be judged: {line}" for line in found.unjudged]
+        return "\n".join(lines) if found.exit_code else ""
 
     # ------------------------------------------------------------ the witness
 
@@ -313,7 +357,7 @@ class Trial:
         return dialogue(run.script, violation, only=[violation.began, *violation.witness]), long
 
 
-def _run_now(settings: Settings, session: str) -> _Log:
+def _run_now(settings: Settings, folder: Path, session: str) -> _Log:
     """Run one seed; what cannot be run is told, not raised."""
     script = settings.script()
     kept: dict[tuple[str, str], _Failure] = {}
@@ -323,7 +367,7 @@ def _run_now(settings: Settings, session: str) -> _Log:
 
     with closing(settings.memory()) as memory:
         spec = settings.spec(script, memory)
-    cell = open_cell(settings.folder, spec, script, fresh=True, alone=True)
+    cell = open_cell(folder, spec, script, fresh=True, alone=True)
     log = _Log(session, cell.folder.name)
     try:
         with settings.gateway(script) as gateway:
