@@ -88,7 +88,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Refuse a site that loads anything from another place."""
-    made.examples()
+    made.forget()
     site = Path(config.site_dir)
     if found := [f"{path.relative_to(site)}: {what}" for path, what in loads(site)]:
         raise PluginError("the site loads something from elsewhere:\n" + "\n".join(found))

@@ -10,12 +10,15 @@ import contextlib
 import functools
 import importlib.resources
 import inspect
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -40,10 +43,11 @@ from steeltrap.reports.explain import EXPLAINED
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import ALONE, EVERY, FAMILIES
 
-__all__ = ["PARTS", "MissingWords", "examples"]
+__all__ = ["PARTS", "MissingWords", "forget"]
 
 CONFIGS: Final = Path(str(importlib.resources.files("steeltrap.configs")))
 COLUMNS: Final = 88
+EXAMPLES: Final = Path(__file__).parent / "examples"
 
 
 class MissingWords(LookupError):
@@ -374,7 +378,56 @@ def part(words: str) -> str:
     return f"```text\n{found[0]}\n```"
 
 
-def examples() -> None:
+def run(command: str) -> str:
+    """Run a command for the files that it writes; nothing is shown."""
+    _printed(command)
+    return ""
+
+
+def section(words: str) -> str:
+    """A section of a Markdown file that a command wrote: `HEADING of FILE`."""
+    heading, _, file = words.partition(" of ")
+    text = (Path(_folder().name) / file).read_text()
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.DOTALL | re.MULTILINE)
+    if not found:
+        raise MissingWords(f"{file} has no section '{heading}'")
+    return found[1].strip()
+
+
+def code(words: str) -> str:
+    """A file of `examples/`, or a region of it: `FILE` or `FILE REGION`."""
+    file, _, region = words.partition(" ")
+    text = (EXAMPLES / file).read_text()
+    if region:
+        found = re.search(
+            rf"^ *# region {region}\n(.*?)^ *# endregion", text, re.DOTALL | re.MULTILINE
+        )
+        if not found:
+            raise MissingWords(f"examples/{file} has no region '{region}'")
+        text = found[1]
+    text = re.sub(r" +# (noqa|fmt|type): .*", "", text)
+    return f"```{Path(file).suffix[1:]}\n{textwrap.dedent(text).strip()}\n```"
+
+
+def example_family() -> str:
+    """The script of the family that a page builds."""
+    from rich.console import Console
+
+    from steeltrap.harness.commands.scripts import table
+
+    second_thoughts = runpy.run_path(str(EXAMPLES / "family.py"))["second_thoughts"]
+
+    with mock.patch.dict(EVERY, {"second-thoughts": second_thoughts}):
+        script = compose(
+            ScriptSettings(name="second-thoughts", turns=4, families={"second-thoughts": 1.0}), 1
+        )
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system=None)
+    table(script.steps, console, header=True)
+    lines = (line.rstrip() for line in console.export_text().splitlines())
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def forget() -> None:
     """Forget the folder of the commands."""
     with contextlib.suppress(OSError):
         _folder().cleanup()
@@ -404,5 +457,9 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "commands": commands,
     "output": output,
     "part": part,
+    "run": run,
+    "code": code,
+    "section": section,
+    "example-family": example_family,
 }
 """By the name by which a page asks for it; what follows the name is its argument."""
