@@ -201,7 +201,7 @@ def prompt(asked: Probe, items: Sequence[Item], by: Reader) -> Prompt:
 
 
 def _line(number: int, item: Item) -> str:
-    """`[3] (2023-05-08 13:56 (Mon)) text`, with whatever the system says of how it stands."""
+    """`[3] (Mon 2023-05-08 13:56) text`, with whatever the system says of how it stands."""
     marks = []
     if item.valid_from:
         marks.append(_date(item.valid_from))
@@ -214,12 +214,12 @@ def _line(number: int, item: Item) -> str:
 
 
 def _date(at: str) -> str:
-    """`2023-05-08 13:56 (Mon)`; what is no time stays as it is."""
+    """`Mon 2023-05-08 13:56`; what is no time stays as it is."""
     try:
         time = datetime.fromisoformat(at)
     except ValueError:
         return at
-    return f"{time:%Y-%m-%d %H:%M} ({_DAYS[time.weekday()]})"
+    return f"{_DAYS[time.weekday()]} {time:%Y-%m-%d %H:%M}"
 
 
 # ---------------------------------------------------------------- asking

@@ -22,7 +22,7 @@ from steeltrap.harness.gateway.budget import Purse, counted
 from steeltrap.harness.gateway.dialects import chat
 from steeltrap.harness.gateway.dialects.shared import key
 from steeltrap.harness.gateway.setup import recorded
-from steeltrap.harness.models import Reply
+from steeltrap.harness.models import Reply, Usage
 from steeltrap.harness.store import Cell, StoreError, write
 from steeltrap.harness.tokens import cache_folder
 
@@ -156,7 +156,12 @@ class Asker:
                 self.stopped = error.message
                 raise Stopped(self.stopped) from None
             raise
-        usage = msgspec.structs.replace(counted(call, reply), calls=1, ms=0.0)
+        said = counted(call, reply)
+        # times are not compared, so lines go without
+        usage = Usage(
+            calls=1, prompt_tokens=said.prompt_tokens, completion_tokens=said.completion_tokens,
+            cached_tokens=said.cached_tokens,
+        )  # fmt: skip
         return msgspec.structs.replace(reply, usage=usage)
 
 

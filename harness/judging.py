@@ -147,7 +147,7 @@ def judge_of(kind: str, name: str, *, model: str = "", right_from: float = 0.5) 
         raise ValueError(f"judge={kind}: there are {', '.join(kinds)}")
     if not 0 < right_from <= 1:
         raise ValueError(f"right_from={right_from}: write a share above 0, at most 1")
-    name = name or re.sub(r"[^\w.-]+", "-", model.partition(":")[2] or kind)
+    name = name or re.sub(r"[^\w.-]+", "-", model.partition(":")[2].partition("@")[0] or kind)
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"name={name}: write letters, digits, dots and dashes")
     if chosen != "model":

@@ -112,7 +112,7 @@ def judgements(words: Sequence[str], out: Console, aside: Console) -> int:
         group = groups.setdefault((cell.spec.system, cell.spec.script), _Group())
         group.add(cell, by)
     for (system, script), group in groups.items():
-        group.show(f"{system}, {script}, {len(group.cells)} runs", by, out)
+        group.show(f"{system}, {script}, {_runs(len(group.cells))}", by, out)
     if asker and asker.stopped:
         raise RunStopped(asker.stopped)
     return 1 if any(one.verdict == "error" for group in groups.values() for one in group.questions) else 0  # fmt: skip
@@ -176,6 +176,8 @@ class _Group:
         for line in _costs(total, self.missing):
             out.print(line, markup=False)
         out.print(_verdicts(total, self.names))
+        if any(row.left_out for row in total.rows):
+            out.print("* without the questions whose gold answer is known to be wrong")
         out.print(_use(total))
 
 
@@ -253,7 +255,7 @@ def _answered(lines: Sequence[Answer], failed: Sequence[Answer], runs: int) -> s
     whole = [line.context_tokens for line in lines]
     mean = sum(whole) / len(whole) if whole else 0
     return (
-        f"{len(lines) - len(failed)} questions of {runs} runs answered, {len(failed)} errors;"
+        f"{len(lines) - len(failed)} questions of {_runs(runs)} answered, {len(failed)} errors;"
         f" {mean:,.0f} tokens of context each"
     )
 
@@ -272,6 +274,10 @@ def _costs(total: Score, missing: int) -> Iterable[str]:
         yield f"{missing} questions are not answered or not judged yet; the same commands go on"
 
 
+def _runs(n: int) -> str:
+    return f"{n} run{'s' if n != 1 else ''}"
+
+
 def _usd(dollars: float | None) -> str:
     return "price not known" if dollars is None else f"{dollars:.4f} usd"
 
@@ -281,7 +287,7 @@ def _verdicts(total: Score, names: dict[str, str]) -> Table:
     table = _table("category", "n", "right", "wrong", "abstained", "errors", "right %", "score", *conventions)  # fmt: skip
     for row in total.rows:
         name = f"{row.category} {names.get(row.category, '')}".strip()
-        name += " without wrong golds" if row.left_out else ""
+        name += " *" if row.left_out else ""
         given = row.n - row.errors
         table.add_row(
             _cell_text(name), *map(str, (row.n, row.right, row.wrong, row.abstained, row.errors)),

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +91,8 @@ class ProviderServer:
         self.planned: list[Planned] = []
         self.refuses: set[str] = set()
         self.at_once = self.most_at_once = 0
+        self.says: Callable[[dict[str, Any]], str] | None = None
+        """What is said to a chat request, instead of Lisbon."""
 
     def plan(self, status: int = 200, body: Any = None, **more: Any) -> None:
         self.planned.append(Planned(status, body, **more))
@@ -111,7 +113,12 @@ class ProviderServer:
         return None
 
     async def _chat(self, request: Request) -> Planned:
-        return await self._take(request) or Planned(200, CHAT)
+        if planned := await self._take(request):
+            return planned
+        if self.says is None:
+            return Planned(200, CHAT)
+        message = {"role": "assistant", "content": self.says(self.seen[-1].body)}
+        return Planned(200, CHAT | {"choices": [{"index": 0, "message": message}]})
 
     async def _messages(self, request: Request) -> Planned:
         return await self._take(request) or Planned(200, MESSAGES)
