@@ -210,7 +210,7 @@ def show(found: Comparison, out: Console) -> None:
         for number, words in enumerate(_about(one)):
             line(words, "bold" if number == 0 else "")
         for note in one.notes:
-            line(f"  differs: {clean(note)}", "dim")
+            line(f"  note: {clean(note)}", "dim")
         out.print()
         _tables(one, out)
         for measure in _red(one):
@@ -281,7 +281,7 @@ def markdown(found: Comparison) -> str:
             if part:
                 lines += [*_grid(part), ""]
         lines += [f"- {m.name}: {_code(reason(m))}" for m in _red(one)]
-        lines += [f"- differs: {_code(note)}" for note in one.notes]
+        lines += [f"- note: {_code(note)}" for note in one.notes]
         lines += [f"- {words}" for words in _testing(found)]
         lines += ["", "</details>"]
     for apart in found.apart:

@@ -131,7 +131,7 @@ class Ruled(_Plain, kw_only=True):
     words: str
 
 
-class Comparison(_Plain, kw_only=True):
+class Comparison(msgspec.Struct, kw_only=True):
     """Whether NEW is worse than BASE, and all that was found."""
 
     format: str = FORMAT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from steeltrap.harness.compare.comparison import Class, Measure, Paired, Steadiness, Versus, Witness
 from steeltrap.harness.compare.pairing import Pair, differing
@@ -21,6 +21,12 @@ LABELINGS: Final = math.ceil(2 / LEVEL)
 """Ways to deal out runs below which no permutation can give a two-sided p of LEVEL."""
 WALL_TIMES: Final = frozenset(name for name in METRICS if name.endswith("_ms"))
 _NEAR: Final = 1e-9
+_LIVE: Final = ("upstream", "record")
+"""Models that answer anew each time."""
+_ONE_SEED: Final = (
+    "the model fails by chance, with one seed alone: what differs may be other luck; run several,"
+    " as model.seed=0,1,2"
+)
 _CODE: Final = "the checks may have changed with the code; `steeltrap score` judges stored runs by those of now"
 
 
@@ -107,7 +113,8 @@ def _showing(name: str, pairs: Sequence[Pair]) -> list[str]:
 def _steadiness(pairs: Sequence[Pair]) -> Steadiness:
     """Whether runs of the same script, of either side, were alike.
 
-    Where both sides behaved alike to the last byte, that is a repeat as well.
+    Where both sides behaved alike to the last byte, that is a repeat as well. Without any, a real
+    model is taken to vary.
     """
     evidence = set()
     for pair in pairs:
@@ -119,7 +126,10 @@ def _steadiness(pairs: Sequence[Pair]) -> Steadiness:
             evidence.add(True)
     if False in evidence:
         return "varies"
-    return "steady" if True in evidence else "unknown"
+    if True in evidence:
+        return "steady"
+    live = any(run.sample.spec.model.get("name") in _LIVE for pair in pairs for run in _both(pair))
+    return "varies" if live else "unknown"
 
 
 def _notes(pairs: Sequence[Pair], names: tuple[str, str]) -> list[str]:
@@ -135,7 +145,19 @@ def _notes(pairs: Sequence[Pair], names: tuple[str, str]) -> list[str]:
             found["model: only one of the two asks any"] = None
     if any(note.startswith(("revision: ", "steeltrap: ")) for note in found):
         found[_CODE] = None
+    if any(_fails_by_chance(run.sample.spec.model) for run in _both(pairs[0])):
+        if len({_dice(run.sample.spec.model) for pair in pairs for run in _both(pair)}) == 1:
+            found[_ONE_SEED] = None
     return list(found)
+
+
+def _fails_by_chance(model: Mapping[str, Any]) -> bool:
+    dials = any(model.get(dial) for dial in ("missed", "wrong_host", "overlooked", "invented"))
+    return dials or model.get("faults", {}).get("name", "none") != "none"
+
+
+def _dice(model: Mapping[str, Any]) -> tuple[Any, Any]:
+    return model.get("seed"), model.get("faults", {}).get("seed")
 
 
 # ---------------------------------------------------------------- what was measured

@@ -142,7 +142,8 @@ def _grouped(side: Side, runs: Sequence[Run], asked: _Asked) -> dict[str, list[R
 
 
 def _without_dice(model: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in model.items() if key != "seed"}
+    """A model without the seed of its failings and of faults, and without what was recorded."""
+    kept = {key: value for key, value in model.items() if key not in ("seed", "recordings_sha256")}
     if isinstance(kept.get("faults"), dict):
         kept["faults"] = {k: v for k, v in kept["faults"].items() if k != "seed"}
     return kept
@@ -208,6 +209,9 @@ def differing(base: RunSpec, new: RunSpec) -> Iterator[tuple[str, str, str]]:
         one, two = getattr(base, name), getattr(new, name)
         if one != two:
             yield name, _short(one), _short(two)
+    recorded = [spec.model.get("recordings_sha256", "") for spec in (base, new)]
+    if recorded[0] != recorded[1]:
+        yield "recordings", recorded[0][:12], recorded[1][:12]
     for what, of in (("package", "packages"), ("setting", "settings")):
         ours, theirs = _flat(getattr(base, of)), _flat(getattr(new, of))
         for key in sorted({*ours, *theirs}):

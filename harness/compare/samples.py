@@ -42,6 +42,10 @@ METRICS: Final[dict[str, int]] = {
 `prompt_tokens` per turn, `failed` is in steps; `p50_ms` and `p95_ms` are of a retrieval."""
 
 
+_PLACES: Final = ("base_url", "recordings")
+"""Of a model: where it was asked, which is nobody else's business and decides nothing."""
+
+
 class _Plain(msgspec.Struct, kw_only=True, omit_defaults=True):
     pass
 
@@ -227,8 +231,9 @@ def sample(
         family: {what: list(row) for what, row in rows.items() if what in outcome.verdicts}
         for family, rows in outcome.by_family.items()
     }
+    model = {key: value for key, value in record.spec.model.items() if key not in _PLACES}
     return Sample(
-        spec=record.spec,
+        spec=msgspec.structs.replace(record.spec, model=model),
         turns=outcome.turns,
         fingerprint=outcome.fingerprint,
         conditions=conditions,
@@ -267,7 +272,7 @@ def _metrics(record: Record) -> dict[str, float]:
         if took := record.timing.phases.get(phase):
             found[f"{prefix}p50_ms"] = float(f"{took.p50_ms:.3g}")
             found[f"{prefix}p95_ms"] = float(f"{took.p95_ms:.3g}")
-    return {name: round(value, 6) for name in METRICS if (value := found.get(name)) is not None}
+    return {name: round(float(value), 6) for name in METRICS if (value := found.get(name)) is not None}
 
 
 # ---------------------------------------------------------------- writing
