@@ -6,7 +6,7 @@ at is written down in words (`steeltrap.harness.trajectory`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -39,12 +39,28 @@ from steeltrap.harness.trajectory import (
 from steeltrap.harness.verdict import Violation
 from steeltrap.harness.wording import due_words, op_words, unit_words
 
-__all__ = ["played", "story"]
+__all__ = ["SHRUNK", "looked_at", "played", "story"]
 
 ITEMS: Final = 12
 """Items of one observation that are kept."""
 SHRUNK: Final = "shrunk"
 """Folder below a run where the shortest conversations lie."""
+
+
+def looked_at(cells: Iterable[Cell]) -> tuple[list[Story], list[Played]]:
+    """Stored runs and their scripts, each script once.
+
+    Raises:
+        HistoryError, RecordError, ScriptError: a file is missing or cannot be read.
+    """
+    stories: dict[str, Story] = {}
+    runs = []
+    for cell in cells:
+        script, sha256 = Script.read(cell.script), cell.spec.script_sha256
+        if sha256 not in stories:
+            stories[sha256] = story(script, sha256)
+        runs.append(played(cell, script, stories[sha256]))
+    return list(stories.values()), runs
 
 
 # ---------------------------------------------------------------- the script

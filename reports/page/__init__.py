@@ -7,21 +7,17 @@ Content-Security-Policy lets exactly this style and this script run, and nothing
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
-import jinja2
 from markupsafe import Markup
 
 from steeltrap.harness.trajectory import Played, Story
 from steeltrap.reports.page.pack import packed
+from steeltrap.reports.page.parts import policy, template, text_of
 
-__all__ = ["SCRIPTS", "PageError", "policy", "render"]
+__all__ = ["SCRIPTS", "PageError", "render"]
 
-HERE: Final = Path(__file__).parent
 SCRIPTS: Final = (
     "data.js", "state.js", "marks.js", "lanes.js", "around.js", "parts.js", "panel.js", "head.js",
     "main.js",
@@ -33,12 +29,13 @@ class PageError(ValueError):
     """A page cannot be made of these runs; the message says why."""
 
 
-def render(stories: Sequence[Story], runs: Sequence[Played]) -> str:
+def render(stories: Sequence[Story], runs: Sequence[Played], *, home: str = "") -> str:
     """The page of these runs, as HTML: the same runs give the same bytes.
 
     Args:
         stories: the scripts that were run, each once.
         runs: what systems made of them, in the order in which they are offered.
+        home: address of the list of all runs, where there is one.
 
     Raises:
         PageError: there is no run, or the script of one is not among the stories.
@@ -51,35 +48,16 @@ def render(stories: Sequence[Story], runs: Sequence[Played]) -> str:
             raise PageError(
                 f"{run.folder}: its script ({run.sha256[:12]}…) is not among those given"
             )
-    script = "\n".join(_file(name) for name in SCRIPTS)
-    style = _file("style.css")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )  # fmt: skip
-    return environment.get_template("index.html.j2").render(
+    script = "\n".join(text_of(name) for name in SCRIPTS)
+    style = text_of("style.css")
+    return template("index.html.j2").render(
         title=_title(stories, runs),
-        policy=policy(script, style),
+        home=home,
+        policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         data=Markup(packed(stories, runs)),
     )
-
-
-def policy(script: str, style: str) -> str:
-    """The Content-Security-Policy of a page: this script, this style, and nothing else."""
-    return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
-        " img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _file(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
 
 
 def _title(stories: Sequence[Story], runs: Sequence[Played]) -> str:

@@ -17,6 +17,7 @@ function measure() {
   view.width = box.clientWidth;
   view.height = box.clientHeight;
   view.gutter = view.width < 760 ? 176 : 232;
+  byId("spacer").style.height = `${Math.max(V.total, view.height)}px`;
 }
 
 /** Draws everything once, before the next frame. */
@@ -52,7 +53,6 @@ const rowAt = (y) => Math.max(0, firstAt(V.tops, y + 0.001, (top) => top) - 1);
 
 function drawLanes() {
   const g = sized(byId("paper"), view.width, view.height);
-  byId("spacer").style.height = `${Math.max(V.total, view.height)}px`;
   g.textBaseline = "middle";
   const top = box.scrollTop;
   view.hits = [];

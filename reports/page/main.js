@@ -9,6 +9,7 @@ function change(fields) {
   for (const chip of byId("chips").children) chip.setAttribute("aria-pressed", String(chip.dataset.condition === S.condition));
   fillFilters();
   fillList();
+  measure();
   const none = !V.rows.length;
   byId("empty").hidden = !none;
   byId("empty").textContent = none ? "No lane passes the filters." : "";
@@ -27,7 +28,6 @@ async function load(fresh) {
   if (!units.some((unit) => unit.tenant === S.tenant)) S.tenant = "";
   closePanel();
   fillHead();
-  measure();
   change({});
 }
 
@@ -334,7 +334,6 @@ window.addEventListener("hashchange", () => location.hash !== saved && restore()
 setTheme(null);
 fillLegend();
 fillHelp();
-byId("pick-script").hidden = TOLD.stories.length < 2 && false;
 await restore();
 byId("wait").remove();
 document.documentElement.dataset.ready = "yes";
