@@ -272,7 +272,9 @@ def _metrics(record: Record) -> dict[str, float]:
         if took := record.timing.phases.get(phase):
             found[f"{prefix}p50_ms"] = float(f"{took.p50_ms:.3g}")
             found[f"{prefix}p95_ms"] = float(f"{took.p95_ms:.3g}")
-    return {name: round(float(value), 6) for name in METRICS if (value := found.get(name)) is not None}
+    return {
+        name: round(float(value), 6) for name in METRICS if (value := found.get(name)) is not None
+    }
 
 
 # ---------------------------------------------------------------- writing
