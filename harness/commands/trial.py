@@ -245,9 +245,10 @@ class Trial:
             else:
                 merged[key] = msgspec.structs.replace(failure)
         for failure in merged.values():
-            certain = "" if failure.certain else ", so nobody knows whether it happened"
+            certain = "" if failure.certain else "; nobody knows whether it was done"
             lines += ["", f"{failure.method} raised {spoken(failure.words)}", *failure.trace]
-            lines.append(f"  {failure.times} time{'s' if failure.times > 1 else ''}{certain}")
+            times = "once" if failure.times == 1 else f"{failure.times} times, twin runs included"
+            lines.append(f"  {times}{certain}")
         return "\n".join(lines)
 
     def finding(self, name: str) -> Finding:
@@ -262,7 +263,9 @@ class Trial:
             before = self._before.get(name)
             if before is None or before.red:
                 return Finding(name, "violated", shown, could)
-            known = f"{shown} of {could} opportunities, and no worse than the baseline's {before.base or 0:g}"
+            known = (
+                f"{before.new or 0:g} violations, no worse than the baseline's {before.base or 0:g}"
+            )
             return Finding(name, "known", shown, could, known)
         if len(done) < len(self.runs):
             why = "the memory could not be run; see steeltrap::run::every-step"
@@ -293,7 +296,7 @@ class Trial:
     def _before(self) -> dict[str, Measure]:
         """What the baseline says of each name."""
         found = [] if isinstance(self.compared, str) else self.compared.versus
-        return {one.name: one for versus in found for one in versus.violations}
+        return {one.name: one for versus in found for one in versus.violations if not one.family}
 
     def worse(self) -> str:
         """What is worse than in the baseline, or cannot be judged; empty: nothing."""

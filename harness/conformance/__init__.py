@@ -60,5 +60,5 @@ def put(check: Check, make: Make, folder: Path) -> None:
         raise Broken(
             f"{type(error).__name__}: {error}",
             check.rule,
-            "the traceback below ends in the line that raised it",
+            "look at the line that raised it",
         ) from error

@@ -266,7 +266,8 @@ def tells_its_size(make: Make, folder: Path) -> None:
         life.able(Sized, what="size_bytes")
         for _ in range(2):
             size = life.call("size_bytes")
-            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            whole = isinstance(size, int | float) and not isinstance(size, bool) and size % 1 == 0
+            if not whole or size < 0:
                 raise Broken(
                     f"size_bytes returned {size!r}",
                     "bytes on disk now: a whole number, 0 or more",

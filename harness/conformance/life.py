@@ -96,8 +96,8 @@ class Life:
             shortened = ", ".join(_short(argument) for argument in arguments)
             raise Broken(
                 f"{method}({shortened}) raised {_words(error)}",
-                f"{method} works here; MemoryFault is for what certainly did not happen",
-                "the traceback below ends in the line of the memory that raised it",
+                "no error is due here; MemoryFault is for what certainly did not happen",
+                "look at the line of the memory that raised it",
             ) from error
 
     def tell(
