@@ -47,6 +47,8 @@ _METHODS: Final = (
 )  # fmt: skip
 _FRAMES: Final = 3
 """So many frames of a memory's traceback are shown."""
+_READABLE: Final = 10
+"""A conversation of so many turns is shown whole."""
 _KEPT: Final = 20
 """So many different failures of a run are kept."""
 
@@ -356,8 +358,17 @@ class Trial:
             else:
                 script = shrink.kept(shrunk.script, found, shrunk.violation)
                 script.write(out)
-                return dialogue(script, shrunk.violation), f"{long}, cut down to {script.turns}"
-        return dialogue(run.script, violation, only=[violation.began, *violation.witness]), long
+                cut = f"{long}, cut down to {script.turns}"
+                if script.turns <= _READABLE:
+                    return dialogue(script, shrunk.violation), cut
+                short = dialogue(script, shrunk.violation, only=_named(shrunk.violation))
+                return short, f"{cut}, of which those that speak of it are shown"
+        return dialogue(run.script, violation, only=_named(violation)), long
+
+
+def _named(violation: Violation) -> list[str]:
+    """The ids of the turns that a violation names."""
+    return [violation.began, *violation.witness]
 
 
 def _run_now(settings: Settings, folder: Path, session: str) -> _Log:
