@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from steeltrap.harness.compare.comparison import Class, Measure, Paired, Steadiness, Versus, Witness
 from steeltrap.harness.compare.pairing import Pair, differing
-from steeltrap.harness.compare.samples import METRICS, Run, Sample
+from steeltrap.harness.compare.samples import METRICS, Run, Sample, Seen
 from steeltrap.harness.stats import holm, label_permutation, sign_test
 from steeltrap.harness.verdict import BEYOND, CONDITION_OF, CONDITIONS, NAMES
 
@@ -172,7 +172,7 @@ def _condition(name: str, pairs: Sequence[Pair], exact: bool, family: str = "") 
     both = [(base, new) for base, new in rows if base and new]
     measure = Measure(name=name, family=family)
     if not family:
-        measure.lost = _lost(name, pairs)
+        measure.lost = _lost(name, pairs, exact)
     # where only one side was put to the test, its rate can still be shown
     measure.base_counts = _summed([b for b, _ in both] or [b for b, _ in rows if b])
     measure.new_counts = _summed([n for _, n in both] or [n for _, n in rows if n])
@@ -292,25 +292,32 @@ def _untested(name: str, pairs: Sequence[Pair], family: str) -> str:
     return "no script on which both were put to the test"
 
 
-def _lost(name: str, pairs: Sequence[Pair]) -> str:
-    """Why NEW can no longer be judged where BASE could: on one script, in every run."""
-    for pair in pairs:
-        base = [seen for run in pair.base if (seen := run.sample.conditions.get(name))]
-        new = [seen for run in pair.new if (seen := run.sample.conditions.get(name))]
-        if not base:
-            continue
-        if all(one.validity != "unknown" for one in base) and all(
-            o.validity == "unknown" for o in new
-        ):
-            note = next((one.note for one in new if one.note), "it was never put to the test")
-            return f"seed {pair.spec.seed}: {note}"
-        for unseen in NAMES[name]:
-            if (
-                new
-                and all(unseen in o.unseen for o in new)
-                and not any(unseen in o.unseen for o in base)
-            ):
-                return f"seed {pair.spec.seed}: {unseen}: {new[0].unseen[unseen]}"
+def _lost(name: str, pairs: Sequence[Pair], exact: bool) -> str:
+    """Why NEW can no longer be judged where BASE could.
+
+    Of a steady system on any one script; of one that varies in every run of all of them, since
+    what is put to the test in a run is a part of what varies.
+    """
+    groups = [(f"seed {pair.spec.seed}: ", pair.base, pair.new) for pair in pairs]
+    if not exact:
+        groups = [("", [r for p in pairs for r in p.base], [r for p in pairs for r in p.new])]
+    for where, *sides in groups:
+        base, new = ([run.sample.conditions.get(name) for run in side] for side in sides)
+        if why := _lost_between([one for one in base if one], [one for one in new if one]):
+            return where + why
+    return ""
+
+
+def _lost_between(base: Sequence[Seen], new: Sequence[Seen]) -> str:
+    """Why none of some verdicts says what all of others said."""
+    if not base:
+        return ""
+    known = all(one.validity != "unknown" for one in base)
+    if known and all(one.validity == "unknown" for one in new):
+        return next((one.note for one in new if one.note), "it was never put to the test")
+    for name, why in new[0].unseen.items() if new else ():
+        if all(name in one.unseen for one in new) and not any(name in one.unseen for one in base):
+            return f"{name}: {why}"
     return ""
 
 

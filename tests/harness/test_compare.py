@@ -164,6 +164,26 @@ def test_what_can_no_longer_be_seen_cannot_be_judged() -> None:
     assert measure(found, "C4").why == "NEW: there is no history to look up"
 
 
+def test_what_one_script_can_no_longer_show_is_lost_for_a_steady_system() -> None:
+    """Where a system varies, what is put to the test does too, and only all scripts together tell."""
+
+    def side(steady: bool, *unseen: int) -> list[Run]:
+        why = {"C3": "it was never put to the test"}
+        return [run(seed=n, steady=steady, unseen=why if n in unseen else {}) for n in range(3)]
+
+    for lost, steady, expected in (((1,), True, 2), ((1,), False, 0), ((0, 1, 2), False, 2)):
+        assert compare(side(steady), side(steady, *lost)).exit_code == expected
+
+
+def test_a_name_that_can_no_longer_be_seen_cannot_be_judged() -> None:
+    """A part that is hidden counts, though the condition is violated elsewhere."""
+    base, new = run(chain("lost-history", 3)), run(chain("lost-history", 3))
+    new.sample.conditions["C4"].unseen = {"wrong-order": "there is no history to look up"}
+    found = compare([base], [new])
+    assert (found.exit_code, found.worse) == (2, [])
+    assert measure(found, "C4").lost == "seed 0: wrong-order: there is no history to look up"
+
+
 def test_what_can_be_seen_now_accuses_nobody() -> None:
     """A system that begins to show its state is not worse for what is seen there."""
     base = run(unseen={"C5": "the state cannot be listed"})
