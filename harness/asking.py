@@ -133,6 +133,8 @@ class Asker:
         self.name: str = getattr(self._backend, "model", self._backend.name)
         self.at_once = settings.concurrency
         self.stopped = ""
+        # what waits has not passed the budget yet
+        self._places = asyncio.Semaphore(settings.concurrency)
 
     async def ask(self, prompt: Prompt, nth: int = 0) -> Reply:
         """The model's answer, its tokens counted here where the provider does not say.
@@ -145,17 +147,18 @@ class Asker:
             BackendError: it was not answered; asking again may help.
             Stopped: nothing more can be asked.
         """
-        if self.stopped:
-            raise Stopped(self.stopped)
         body = prompt.body
         call = Call("chat", body, key("chat", body), nth, chat.ask(body))
-        try:
-            reply = await self._backend.chat(call)
-        except BackendError as error:
-            if error.kind in _FINAL:
-                self.stopped = error.message
-                raise Stopped(self.stopped) from None
-            raise
+        async with self._places:
+            if self.stopped:
+                raise Stopped(self.stopped)
+            try:
+                reply = await self._backend.chat(call)
+            except BackendError as error:
+                if error.kind in _FINAL:
+                    self.stopped = error.message
+                    raise Stopped(self.stopped) from None
+                raise
         said = counted(call, reply)
         # times are not compared, so lines go without
         usage = Usage(

@@ -5,19 +5,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from rich.console import Console
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
+
+from steeltrap.harness.commands.run import run
+from steeltrap.harness.script import Header, Op, Probe, Script, Turn
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -176,3 +182,51 @@ def provider(_provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> Prov
     monkeypatch.setenv("OPENAI_BASE_URL", f"{_provider.url}/v1")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", _provider.url)
     return _provider
+
+
+# ---------------------------------------------------------------- a run of public data
+
+SAID = (
+    "I moved to Lisbon last week.", "My dog is called Rex.", "My bicycle is green.",
+    "I paid 40 euros for the lamp.", "Lunch was good today.", "The weather is fine.",
+)  # fmt: skip
+
+
+def _question(at: int, text: str, **more: Any) -> Probe:
+    asked = {"judged": "longmemeval/single-session-user", "category": "facts"} | more
+    return Probe(
+        at="2026-03-10T09:00", id=f"q{at}", ask="evidence", text=text, observe="in-script", **asked
+    )
+
+
+QUESTIONS = (
+    _question(0, "Where did I move?", gold="Lisbon", evidence=("t0",)),
+    _question(1, "What is my dog called?", gold="Rex", evidence=("t1", "t5")),
+    _question(
+        2, "What colour is my bicycle?", gold="blue", evidence=("t2",),
+        flags=("wrong-gold:HALLUCINATION",),
+    ),
+    _question(3, "What is my cat called?", category="gaps", judged="longmemeval/abstention"),
+    _question(4, "What else?", category="loose"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def _public_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("public")
+    turns = [
+        Turn(at=f"2026-03-0{n}T10:00", id=f"t{n - 1}", session="s", text=text, ops=[Op(op="noise")])
+        for n, text in enumerate(SAID, 1)
+    ]
+    script = Script(Header(name="small", seed=0, settings={}, tenants=[""]), [*turns, *QUESTIONS])
+    script.write(runs / "small.jsonl")
+    asked = ["system=bm25", "script=file", f"script.path={runs / 'small.jsonl'}", "limit=4"]
+    run([*asked, f"runs={runs}"], Console(quiet=True), Console(quiet=True))
+    return next(runs.rglob("record.json")).parent
+
+
+@pytest.fixture
+def public_run(_public_run: Path, tmp_path: Path) -> Path:
+    """The folder of a finished run over six turns and five questions: one of them has a wrong gold,
+    one cannot be answered, and one has no gold at all."""
+    return Path(shutil.copytree(_public_run, tmp_path / "run"))
