@@ -35,6 +35,7 @@ __all__ = [
     "Name",
     "Scripts",
     "card",
+    "checked",
     "chosen",
     "decoded",
     "find",
@@ -43,6 +44,7 @@ __all__ = [
     "read",
     "record",
     "records",
+    "unchecked",
 ]
 
 HUB: Final = "hub"
@@ -312,9 +314,20 @@ def read(path: Path, about: Card, names: Sequence[str], *, check: bool) -> Data:
     Raises:
         DatasetError: it cannot be read, is larger than it could be, or is not a known one.
     """
-    files = {name: about.files[name] for name in names}
-    most = max(file.bytes for file in files.values())
+    most = max(about.files[name].bytes for name in names)
     raw = _raw(path, about, most if check else max(2 * most, _FORCED_BYTES))
+    return checked(path, raw, about, names, check=check)
+
+
+def checked(
+    path: Path, raw: bytes | mmap.mmap, about: Card, names: Sequence[str], *, check: bool
+) -> Data:
+    """What was read, if it is known or need not be; see `read`.
+
+    Raises:
+        DatasetError: it is not a known file.
+    """
+    files = {name: about.files[name] for name in names}
     sha256 = hashlib.sha256(raw).hexdigest()
     for name, file in files.items():
         if sha256 in file.sha256:
@@ -327,6 +340,15 @@ def read(path: Path, about: Card, names: Sequence[str], *, check: bool) -> Data:
         f"{path}: not the known file (sha256 {sha256}, {expected}). Get {about.source}, or"
         " set script.check=false to take this one, whose results compare with no others"
     )
+
+
+def unchecked(path: Path, about: Card) -> Data:
+    """A part of a data set that is checked when it is put together.
+
+    Raises:
+        DatasetError: it cannot be read.
+    """
+    return Data(path, _raw(path, about, _FORCED_BYTES), "", "")
 
 
 def _raw(path: Path, about: Card, most: int) -> bytes | mmap.mmap:
