@@ -47,7 +47,7 @@ def claimed_and_measured(
         "What was measured of each condition, with violations over opportunities pooled over "
         "seeds, and below it in grey what the makers claim. Tick: held; half circle: violated at "
         "fewer than half of the opportunities; cross: at half of them or more; question mark: not "
-        "observable, or not enough was seen."
+        "observable, or not enough was seen. Framed: claimed, and not so."
     )
     title = "Claimed against measured"
     return Figure("claimed-and-measured", title, caption, pd.DataFrame(rows), _draw)
@@ -81,6 +81,7 @@ def _draw(data: pd.DataFrame) -> drawn.Figure:
         "column": [f"{c}\n{ASKS[c].partition(':')[0]}" for c in data["condition"]],
         "mark": [MARKS[measured] for measured in data["measured"]],
         "words": [_words(row) for row in data.to_dict("records")],
+        "framed": (data["claimed"] == "yes") & data["measured"].isin(["some", "violated"]),
         "beside": [f"claimed: {said}" if said else "no claim" for said in data["claimed"]],
     }))  # fmt: skip
 

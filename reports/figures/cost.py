@@ -54,11 +54,14 @@ def recall_and_cost(systems: Systems, looks: Mapping[str, Look]) -> Figure | Non
 
 
 def front(costs: Sequence[float], gains: Sequence[float]) -> list[bool]:
-    """Which points no other point beats: none costs at most as much and gives at least as much,
-    one of the two strictly."""
+    """Which points give something and are beaten by none.
+
+    A point is beaten by one that costs at most as much and gives at least as much, one of the two
+    strictly.
+    """
     both = list(zip(costs, gains, strict=True))
     return [
-        not any(c <= cost and g >= gain and (c, g) != (cost, gain) for c, g in both)
+        gain > 0 and not any(c <= cost and g >= gain and (c, g) != (cost, gain) for c, g in both)
         for cost, gain in both
     ]
 
@@ -112,7 +115,11 @@ def _draw(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figure:
 
 def _panel(axes: Axes, measure: str, rows: pd.DataFrame, looks: Mapping[str, Look]) -> None:
     best = rows[rows["pareto"]].sort_values(["value", "recall"])
-    axes.step(best["value"], best["recall"], where="post", color=GREY, lw=0.8, zorder=1)
+    right = 1.6 * rows[["value", "high"]].max().max()
+    axes.step(
+        [*best["value"], right], [*best["recall"], best["recall"].iloc[-1]], where="post",
+        color=GREY, lw=0.8, zorder=1,
+    )  # fmt: skip
     for _, row in rows.iterrows():
         look = looks[row["system"]]
         axes.vlines(row["value"], row["recall_low"], row["recall_high"], color=look.colour, lw=0.8)
@@ -122,5 +129,5 @@ def _panel(axes: Axes, measure: str, rows: pd.DataFrame, looks: Mapping[str, Loo
             mfc=look.colour if row["pareto"] else "white", clip_on=False, zorder=3, ls="",
         )  # fmt: skip
     size_axis(axes.xaxis, rows["value"], linear_to=_LINEAR_TO[measure])
-    axes.set_xlim(0, 1.6 * rows[["value", "high"]].max().max())
+    axes.set_xlim(0, right)
     axes.set_xlabel(_LABELS[measure])

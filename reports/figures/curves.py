@@ -41,34 +41,36 @@ _HEIGHT_IN: Final = 2.2
 
 def staleness(systems: Systems, looks: Mapping[str, Look]) -> Figure | None:
     """Answers that gave a superseded value, by turns since the update; None without such probes."""
-    data = _counted(systems, "lag", lambda outcome: outcome.staleness_by_lag)
+    data = _counted(systems, ("lag", "stale", "asked"), lambda outcome: outcome.staleness_by_lag)
     if data is None:
         return None
     caption = (
         "Share of questions about an updated value that were answered with a superseded one, by "
         f"the turns between update and question. {over_seeds(data)}"
     )
-    draw = partial(_draw_counted, looks, "turns since the update", "stale answers")
+    draw = partial(_draw_counted, looks, "turns since the update", "stale answers", _widely)
     return Figure("staleness-by-lag", "Staleness against lag", caption, data, draw)
 
 
 def propagation(systems: Systems, looks: Mapping[str, Look]) -> Figure | None:
     """Updates that did not arrive, by hops from the source; None without a dependent."""
-    data = _counted(systems, "hop", lambda outcome: outcome.missed_by_hop)
+    data = _counted(systems, ("hop", "missed", "due"), lambda outcome: outcome.missed_by_hop)
     if data is None:
         return None
     caption = (
         "Share of dependent values that an update of their source did not reach, by the edges "
         f"between the two. {over_seeds(data)}"
     )
-    draw = partial(_draw_counted, looks, "hops from the source", "missed propagations")
+    draw = partial(_draw_counted, looks, "hops from the source", "missed propagations", float)
     return Figure("propagation-by-hop", "Propagation against hops", caption, data, draw)
 
 
 def _counted(
-    systems: Systems, over: str, counts: Callable[[Outcome], dict[str, list[int]]]
+    systems: Systems,
+    columns: tuple[str, str, str],
+    counts: Callable[[Outcome], dict[str, list[int]]],
 ) -> pd.DataFrame | None:
-    """Pooled rates by the keys of a tally of `[part, whole]`."""
+    """Pooled rates by the keys of a tally of `[part, whole]`; the columns are named after the three."""
     import pandas as pd
 
     rows = []
@@ -78,27 +80,42 @@ def _counted(
             found = [tally[str(key)] for tally in tallies if str(key) in tally]
             if value := estimate((part, whole) for part, whole in found):
                 part, whole = (sum(pair[i] for pair in found) for i in (0, 1))
-                rows.append({"system": system, over: key, "part": part, "whole": whole, **value})
+                rows.append(
+                    {
+                        "system": system,
+                        **dict(zip(columns, (key, part, whole), strict=True)),
+                        **value,
+                    }
+                )
     return pd.DataFrame(rows) if rows else None
+
+
+def _widely(lag: int) -> float:
+    """Lags lie by the logarithm of one more."""
+    return log2(lag + 1)
 
 
 @house()
 def _draw_counted(
-    looks: Mapping[str, Look], x_label: str, y_label: str, data: pd.DataFrame
+    looks: Mapping[str, Look],
+    x_label: str,
+    y_label: str,
+    place_of: Callable[[int], float],
+    data: pd.DataFrame,
 ) -> drawn.Figure:
-    """Lags and hops lie by the logarithm of one more; systems stand side by side at each."""
+    """Systems stand side by side at each lag or hop."""
     over = data.columns[1]
     names = list(data["system"].unique())
     keys = sorted(data[over].unique())
     figure, grid = panels(1, 1, width_in=ONE_COLUMN, height_in=_HEIGHT_IN)
     axes = grid[0][0]
-    gap = min((log2(b + 1) - log2(a + 1) for a, b in pairwise(keys)), default=1.0)
+    gap = min((place_of(b) - place_of(a) for a, b in pairwise(keys)), default=1.0)
     step = 0.5 * gap / max(1, len(names))
     for place, name in enumerate(names):
         rows = data[data["system"] == name]
         aside = step * (place - (len(names) - 1) / 2)
-        points(axes, [log2(key + 1) + aside for key in rows[over]], rows, looks[name])
-    axes.set_xticks([log2(key + 1) for key in keys], [f"{key}" for key in keys])
+        points(axes, [place_of(key) + aside for key in rows[over]], rows, looks[name])
+    axes.set_xticks([place_of(key) for key in keys], [f"{key}" for key in keys])
     axes.set_ylim(0, max(0.05, 1.05 * data[["value", "high"]].max().max()))
     percent_axis(axes.yaxis)
     axes.set_xlabel(x_label)
@@ -186,7 +203,7 @@ def _draw_footprint(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figu
     axes.plot(beta["turn"], beta["value"], color=GREY, lw=1, ls=(0, (2, 2)), zorder=1)
     extra = [
         Line2D([], [], color=GREY, lw=3, alpha=0.45, label="truth"),
-        Line2D([], [], color=GREY, lw=1, ls=(0, (2, 2)), label="beta, the bound"),
+        Line2D([], [], color=GREY, lw=1, ls=(0, (2, 2)), label="beta"),
     ]
     legend(figure, {name: looks[name] for name in data["system"].unique() if name}, extra=extra)
     return figure
@@ -212,7 +229,7 @@ def _draw_curves(
     for place, name in enumerate(names):
         band(axes, curves[curves["system"] == name], looks[name], place, len(names))
     size_axis(axes.yaxis, scaled["value"], linear_to=linear_to)
-    axes.set_ylim(0, 1.15 * scaled[["value", "high"]].max().max() or 1)
+    axes.set_ylim(0, max(linear_to, 1.15 * scaled[["value", "high"]].max().max()))
     axes.set_xlim(0, None)
     axes.set_xlabel("turns")
     axes.set_ylabel(y_label)

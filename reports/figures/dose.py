@@ -83,12 +83,14 @@ def _points(records: Sequence[Record], measure: _Measure) -> list[dict[str, Any]
 def _draw(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figure:
     names = list(data["system"].unique())
     found = list(data.groupby("measure", sort=False))
-    figure, grid = panels(1, len(found), width_in=TWO_COLUMNS, height_in=2.0)
-    for axes, (what, rows) in zip(grid[0], found, strict=True):
+    columns = 2 if len(found) == 4 else len(found)
+    lines = -(-len(found) // columns)
+    figure, grid = panels(lines, columns, width_in=TWO_COLUMNS, height_in=0.3 + 1.5 * lines)
+    for axes, (what, rows) in zip(grid.flat, found, strict=True):
         letter(axes, _MEASURES[str(what)].title)
         for place, name in enumerate(names):
             own = rows[rows["system"] == name]
-            aside = 0.07 * (place - (len(names) - 1) / 2)
+            aside = 0.3 / len(names) * (place - (len(names) - 1) / 2)
             points(axes, [log2(reads + 1) + aside for reads in own["reads"]], own, looks[name])
         _axes(axes, rows, share=_MEASURES[str(what)].share)
     figure.supxlabel("times read", fontsize=8)

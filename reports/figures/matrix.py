@@ -33,7 +33,7 @@ SIGNS: Final = {
 
 _CHARACTER_IN: Final = 0.066
 _LINE_IN: Final = 0.135
-_MOST_LABEL: Final = 24
+_MOST_LABEL: Final = 18
 """Characters of the name of a row on one line."""
 
 
@@ -43,8 +43,9 @@ def matrix(frame: pd.DataFrame) -> drawn.Figure:
 
     Args:
         frame: columns `row` and `column` (names, in order of first sight), `mark` (a key of
-            `SIGNS`) and `words`; where there is a column `beside`, its words stand below in grey.
-            A place without a row of the frame stays empty.
+            `SIGNS`) and `words`; where there is a column `beside`, its words stand below in grey,
+            and where there is a column `framed`, cells with a true one have a thick frame. A
+            place without a row of the frame stays empty.
     """
     from matplotlib.figure import Figure
 
@@ -68,7 +69,7 @@ def matrix(frame: pd.DataFrame) -> drawn.Figure:
     axes.set_axis_off()
     for place, head in enumerate(heads):
         axes.text(
-            side_in + cell_in * (place + 0.5), head_in - 0.04, head, fontsize=7.5,
+            side_in + cell_in * (place + 0.5), head_in - 0.04, head, fontsize=7,
             fontweight="bold", ha="center", va="bottom",
         )  # fmt: skip
     top = head_in
@@ -87,13 +88,17 @@ class _Cell(NamedTuple):
     mark: str
     words: str
     beside: str
+    framed: bool
 
     @classmethod
     def of(cls, cell: Mapping[Any, Any], width: int) -> _Cell:
         mark = str(cell["mark"])
         words = f"{SIGNS[mark].text} {label(str(cell['words']), 10_000)}".strip()
         beside = label(str(cell.get("beside") or ""), 10_000)
-        return cls(str(cell["row"]), str(cell["column"]), mark, _fill(words, width), _fill(beside, width))  # fmt: skip
+        return cls(
+            str(cell["row"]), str(cell["column"]), mark, _fill(words, width), _fill(beside, width),
+            bool(cell.get("framed")),
+        )  # fmt: skip
 
     @property
     def lines(self) -> int:
@@ -105,7 +110,7 @@ class _Cell(NamedTuple):
         gap = 0.02
         axes.add_patch(
             Rectangle((left + gap, top + gap), width - 2 * gap, height - 2 * gap,
-                      facecolor=SIGNS[self.mark].tint, edgecolor="#cccccc", lw=0.5)
+                      facecolor=SIGNS[self.mark].tint, edgecolor=INK if self.framed else "#cccccc", lw=1.3 if self.framed else 0.5)
         )  # fmt: skip
         middle, upper = left + width / 2, top + (height - _LINE_IN * self.lines) / 2
         split = upper + _LINE_IN * (self.words.count("\n") + 1 if self.words else 0)

@@ -14,10 +14,9 @@ from steeltrap.reports.figures.style import (
     GREY,
     TWO_COLUMNS,
     Look,
+    Rows,
     house,
-    label,
     letter,
-    line_count,
     panels,
     percent_axis,
 )
@@ -72,27 +71,24 @@ def _row(system: str, records: Sequence[Record], condition: str) -> dict[str, An
 
 @house()
 def _draw(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figure:
-    systems = {name: label(name) for name in data["system"].unique()}
+    table = Rows.of(data["system"].unique())
     found = list(data.groupby("condition", sort=False))
-    height = 0.65 + 0.13 * line_count(systems.values()) + 0.07 * len(systems)
-    figure, grid = panels(
-        1, len(found), width_in=TWO_COLUMNS, height_in=max(1.3, height), sharey=True
-    )
+    height = 0.65 + table.height_in
+    figure, grid = panels(1, len(found), width_in=TWO_COLUMNS, height_in=height, sharey=True)
     for axes, (condition, rows) in zip(grid[0], found, strict=True):
         letter(axes, str(condition))
-        _panel(axes, rows, looks)
-    grid[0][0].set_yticks(range(len(systems)), systems.values())
-    grid[0][0].set_ylim(len(systems) - 0.5, -0.5)
+        _panel(axes, rows, table, looks)
+    table.label(grid[0][0])
     figure.supxlabel("violations over opportunities", fontsize=8)
     return figure
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look]) -> None:
+def _panel(axes: Axes, rows: pd.DataFrame, table: Rows, looks: Mapping[str, Look]) -> None:
     top = max(_NARROWEST, rows[["value", "high"]].max().max())
     axes.set_xlim(0, 1.12 * top)
-    percent_axis(axes.xaxis)
-    for y, (_, row) in enumerate(rows.iterrows()):
-        look = looks[row["system"]]
+    percent_axis(axes.xaxis, 3)
+    for _, row in rows.iterrows():
+        y, look = table.middles[row["system"]], looks[row["system"]]
         if not row["opportunities"]:
             axes.text(0.03 * top, y, "n/o", color=GREY, fontsize=7, va="center")
             continue

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GREY",
+    "INK",
     "ONE_COLUMN",
     "TWO_COLUMNS",
     "Look",
+    "Rows",
     "band",
+    "faint",
     "house",
     "label",
     "legend",
     "letter",
-    "line_count",
     "looks",
     "panels",
     "percent_axis",
@@ -53,7 +55,7 @@ _HOUSE: Final[dict[str, Any]] = {
     "axes.spines.top": False,
     "axes.titlesize": 8,
     "axes.unicode_minus": True,
-    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.wspace": 0.04,
     "figure.dpi": 100,
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
@@ -153,9 +155,31 @@ def _in_font(sign: str) -> bool:
     )
 
 
-def line_count(texts: Iterable[str]) -> int:
-    """Lines that some texts take one below the other."""
-    return sum(text.count("\n") + 1 for text in texts)
+class Rows(NamedTuple):
+    """Systems below each other, each with as much room as its name takes."""
+
+    names: list[str]
+    """As they are drawn."""
+    middles: dict[str, float]
+    """By system, in inches from the top."""
+    height_in: float
+
+    @classmethod
+    def of(cls, systems: Iterable[str]) -> Rows:
+        """Rows in the order given."""
+        names, middles, top = [], {}, 0.0
+        for system in systems:
+            names.append(label(system))
+            height = 0.07 + 0.13 * (names[-1].count("\n") + 1)
+            middles[system] = top + height / 2
+            top += height
+        return cls(names, middles, top)
+
+    def label(self, axes: Axes) -> None:
+        """Write the names at the left of a panel."""
+        axes.set_yticks([*self.middles.values()], self.names)
+        axes.set_ylim(self.height_in, 0)
+        axes.tick_params(axis="y", length=0)
 
 
 # ---------------------------------------------------------------- parts of figures
@@ -184,7 +208,7 @@ def legend(figure: Figure, shown: dict[str, Look], *, extra: Sequence[Any] = ())
     for columns in range(len(handles), 0, -1):
         drawn = figure.legend(
             handles=handles, loc="outside upper center", ncols=columns, handlelength=3,
-            columnspacing=1.4, borderaxespad=0.2,
+            columnspacing=1.1, borderaxespad=0.2,
         )  # fmt: skip
         box = drawn.get_window_extent()
         if box.width <= 0.98 * width * figure.dpi or columns == 1:
@@ -200,6 +224,8 @@ def letter(axes: Axes, title: str) -> None:
 
 def points(axes: Axes, x: Sequence[float], rows: Any, look: Look, *, joined: bool = True) -> None:
     """Values with thin intervals, where there are any: columns `value`, `low`, `high`."""
+    if not len(rows):  # an empty line would count as one at the corner of the figure
+        return
     axes.vlines(x, rows["low"], rows["high"], color=look.colour, lw=0.8)
     axes.plot(
         x, rows["value"], color=look.colour, marker=look.marker, ls=look.line if joined else "",
@@ -209,22 +235,27 @@ def points(axes: Axes, x: Sequence[float], rows: Any, look: Look, *, joined: boo
 
 def band(axes: Axes, rows: Any, look: Look, place: int, of: int) -> None:
     """A curve over turns with its band; markers of several curves stand apart, so all are seen."""
-    every = max(1, len(rows) // 6)
+    every = max(min(of, len(rows)), len(rows) // 6, 1)
     banded = rows.dropna(subset=["low", "high"])
     if len(banded):
         low, high = (banded[end].astype(float) for end in ("low", "high"))
-        axes.fill_between(banded["turn"], low, high, color=look.colour, alpha=0.15, lw=0)
+        axes.fill_between(banded["turn"], low, high, color=look.colour, alpha=faint(of), lw=0)
     axes.plot(
         rows["turn"], rows["value"], color=look.colour, ls=look.line, marker=look.marker,
         markevery=(place * every // of, every), zorder=3,
     )  # fmt: skip
 
 
-def percent_axis(axis: Axis) -> None:
+def faint(of: int) -> float:
+    """How opaque one of several bands is, so that all on top of each other stay light."""
+    return min(0.15, 0.5 / of)
+
+
+def percent_axis(axis: Axis, most: int = 4) -> None:
     """Shares, written in percent."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], min_n_ticks=2))
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], min_n_ticks=2))
     axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
 
 

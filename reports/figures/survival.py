@@ -11,8 +11,10 @@ from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import CONDITIONS
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.style import (
+    GREY,
     TWO_COLUMNS,
     Look,
+    faint,
     house,
     legend,
     letter,
@@ -49,15 +51,14 @@ def time_to_first_violation(
     data = pd.DataFrame(rows)
     seeds = data[data["turn"] == 0]["at_risk"]
     several = (
-        "Bands: 95%, log-log of Greenwood's variance, where it is defined. "
+        "Bands: 95%, log-log of Greenwood's variance, where it is defined."
         if seeds.max() > 1
-        else "One seed each, so there is no band. "
+        else "One seed each, so there is no band."
     )
     caption = (
         "Kaplan-Meier estimate of the share of seeds without a violation, by turns taken in; "
         "runs without one are censored at the end of the script (bars), runs in which it could "
         f"not be said whether a condition held are left out. {several}"
-        "Below each panel: seeds at risk."
     )
     return Figure(
         "time-to-first-violation", "Time to the first violation", caption, data,
@@ -129,7 +130,7 @@ def _draw(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figure:
     found = list(data.groupby("condition", sort=False))
     columns = min(_ABREAST, len(found))
     rows = -(-len(found) // columns)
-    risk_in = 0.2 + 0.13 * len(names)
+    risk_in = 0.35 + 0.13 * len(names)
     figure, grid = panels(
         2 * rows, columns, width_in=TWO_COLUMNS, height_in=rows * (1.55 + risk_in) + 0.2,
         height_ratios=[1.3, risk_in] * rows,
@@ -173,19 +174,31 @@ def _curve(axes: Axes, steps: pd.DataFrame, look: Look, place: int, of: int, end
         return
     turns, values = [*steps["turn"], end], [*steps["value"], steps["value"].iloc[-1]]
     axes.step(turns, values, where="post", color=look.colour, ls=look.line, clip_on=False)
-    banded = steps.dropna(subset=["low", "high"])
-    if len(banded):
-        axes.fill_between(
-            banded["turn"], banded["low"].astype(float), banded["high"].astype(float),
-            step="post", color=look.colour, alpha=0.12, lw=0,
-        )  # fmt: skip
+    _band(axes, steps, look, faint(of), end)
     at = [end * (place + 0.5 + of * k) / (of * 3) for k in range(3)]
     there = [values[sum(turn <= x for turn in turns) - 1] for x in at]
     axes.plot(at, there, ls="", marker=look.marker, color=look.colour, clip_on=False, zorder=3)
     ended = steps[steps["censored"] > 0]
-    axes.plot(
-        ended["turn"], ended["value"], ls="", marker="|", ms=6, color=look.colour, clip_on=False
-    )
+    if len(ended):
+        axes.plot(
+            ended["turn"], ended["value"], ls="", marker="|", ms=6, color=look.colour,
+            clip_on=False,
+        )  # fmt: skip
+
+
+def _band(axes: Axes, steps: pd.DataFrame, look: Look, alpha: float, end: int) -> None:
+    """The band of each step, as wide as the step."""
+    ends = [*steps["turn"].iloc[1:], end]
+    for (_, step), until in zip(steps.iterrows(), ends, strict=True):
+        if step["low"] is not None and step["low"] == step["low"]:
+            axes.fill_between(
+                [step["turn"], until],
+                step["low"],
+                step["high"],
+                color=look.colour,
+                alpha=alpha,
+                lw=0,
+            )
 
 
 def _at_risk(
@@ -204,6 +217,7 @@ def _at_risk(
             later = own[own["turn"] >= turn]["at_risk"]
             count = int(later.iloc[0]) if len(later) else 0
             axes.text(turn, y, str(count), ha="center", va="center", fontsize=7, in_layout=False)
+    axes.set_title("seeds at risk", loc="left", fontsize=7, color=GREY, pad=2)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks([])
     axes.grid(visible=False)

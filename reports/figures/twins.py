@@ -10,13 +10,12 @@ from steeltrap.harness.record import Effect, Record
 from steeltrap.harness.stats import Interval, rate_interval
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.style import (
-    GREY,
+    INK,
     TWO_COLUMNS,
     Look,
+    Rows,
     house,
-    label,
     letter,
-    line_count,
     panels,
 )
 
@@ -28,6 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["leakage"]
 
 _ABOUT: Final = {"asking": "what was asked", "telling": "what was told"}
+_EXACT: Final = "exact over the trials of one seed (Clopper and Pearson)"
+_OVER_SEEDS: Final = (
+    "over seeds (BCa bootstrap), or the widest of the seeds' own, exact over their trials, where "
+    "seeds agree"
+)
 
 
 def leakage(systems: Mapping[str, Sequence[Record]], looks: Mapping[str, Look]) -> Figure | None:
@@ -43,15 +47,13 @@ def leakage(systems: Mapping[str, Sequence[Record]], looks: Mapping[str, Look]) 
     if not rows:
         return None
     data = pd.DataFrame(rows)
-    seeds = f"{data['seeds'].min()} to {data['seeds'].max()}"
-    one = data["seeds"].max() == 1
+    exact = data["seeds"].max() < 2
     caption = (
         "Advantage of the best simple distinguisher that sees one tenant's answers and guesses "
         "what another did: right less wrong guesses, over all trials (0: nothing can be inferred). "
-        "Bars: 95% intervals, "
-        + ("exact over the trials of one seed" if one else f"over {seeds} seeds, or exact over trials where seeds agree")
-        + ". Vertical strokes: the same between runs of one script, at most."
-    )  # fmt: skip
+        f"Bars: 95% intervals, {_EXACT if exact else _OVER_SEEDS}. Strokes: the same between runs "
+        "of one script, at most."
+    )
     return Figure("leakage", "Leakage between tenants", caption, data, partial(_draw, looks))
 
 
@@ -91,28 +93,26 @@ def _widest(effects: Sequence[Effect]) -> Interval | None:
 
 @house()
 def _draw(looks: Mapping[str, Look], data: pd.DataFrame) -> drawn.Figure:
-    systems = {name: label(name) for name in data["system"].unique()}
+    table = Rows.of(data["system"].unique())
     found = list(data.groupby("about", sort=False))
-    height = 0.75 + 0.13 * line_count(systems.values()) + 0.07 * len(systems)
     figure, grid = panels(
         1, len(found), width_in=TWO_COLUMNS * (0.3 + 0.35 * len(found)),
-        height_in=max(1.3, height), sharey=True,
+        height_in=0.75 + table.height_in, sharey=True,
     )  # fmt: skip
     for axes, (about, rows) in zip(grid[0], found, strict=True):
         letter(axes, _ABOUT[str(about)])
-        _panel(axes, rows, list(systems), looks)
-    grid[0][0].set_yticks(range(len(systems)), systems.values())
-    grid[0][0].set_ylim(len(systems) - 0.5, -0.5)
+        _panel(axes, rows, table, looks)
+    table.label(grid[0][0])
     figure.supxlabel("advantage of the distinguisher", fontsize=8)
     return figure
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, systems: list[str], looks: Mapping[str, Look]) -> None:
-    axes.axvline(0, color=GREY, lw=0.8, zorder=1)
+def _panel(axes: Axes, rows: pd.DataFrame, table: Rows, looks: Mapping[str, Look]) -> None:
+    axes.axvline(0, color="#bbbbbb", lw=0.8, zorder=1)
     for _, row in rows.iterrows():
-        y, look = systems.index(row["system"]), looks[row["system"]]
+        y, look = table.middles[row["system"]], looks[row["system"]]
         axes.hlines(y, row["low"], row["high"], color=look.colour, lw=0.9)
-        axes.vlines(row["null"], y - 0.3, y + 0.3, color=GREY, lw=1.5)
+        axes.vlines(row["null"], y - 0.06, y + 0.06, color=INK, lw=1.2)
         axes.plot(row["value"], y, marker=look.marker, color=look.colour, ls="", zorder=3)
     lowest = min(-0.25, rows[["value", "low", "null"]].min().min())
     axes.set_xlim(1.05 * lowest, 1.05)
