@@ -95,14 +95,15 @@ def changed_words(measure: Measure) -> str:
 
 def _about(one: Versus) -> list[str]:
     """What was compared, in lines."""
-    runs = sorted({(pair.base_runs, pair.new_runs) for pair in one.pairs})
     scripts: dict[str, list[int]] = {}
     for pair in one.pairs:
         scripts.setdefault(pair.script, []).append(pair.seed)
-    asked = "; ".join(f"{clean(name)}, seed {_ranges(seeds)}" for name, seeds in scripts.items())
-    each = ", ".join(f"{base} and {new}" for base, new in runs)
-    name = clean(one.new) if one.base == one.new else f"{clean(one.new)} (NEW) against {clean(one.base)} (BASE), two systems"  # fmt: skip
-    return [f"{name}: {asked}; runs of each on BASE and NEW: {each}", _steadiness(one)]
+    asked = "; ".join(f"{name}, seed {_ranges(seeds)}" for name, seeds in scripts.items())
+    runs = {(pair.base_runs, pair.new_runs) for pair in one.pairs}
+    each = " or ".join(str(b) if b == n else f"{b} (BASE) and {n} (NEW)" for b, n in sorted(runs))
+    many = "run" if each == "1" else "runs"
+    name = one.new if one.base == one.new else f"{one.new} (NEW) and {one.base} (BASE), two systems"
+    return [f"{name}: {asked}; {each} {many} a side", _steadiness(one)]
 
 
 def _ranges(seeds: Sequence[int]) -> str:
@@ -135,13 +136,13 @@ def _testing(found: Comparison) -> list[str]:
         return []
     kinds = {m.test for one in found.versus for m in one.conditions if m.test}
     said = {
-        "permutation": "runs dealt out anew to the two sides within each script",
-        "units": "units that got worse against those that got better, as if independent (few runs)",
+        "permutation": "permutation of runs within their scripts",
+        "units": "sign test over units, as there are too few runs for one over runs",
     }
-    how = "; ".join(said[kind] for kind in sorted(kinds)) or "nothing"
+    how = " or ".join(said[kind] for kind in sorted(kinds)) or "nothing could be tested"
     return [
-        f"p: {how}; after Holm over {found.tests} test{'s' if found.tests != 1 else ''},"
-        f" counted at {found.level:g}. -: too little differs for any p so small."
+        f"Beyond these scripts: {how}; p after Holm over {found.tests}"
+        f" test{'s' if found.tests != 1 else ''}, counts at {found.level:g}; -: too little differs."
     ]
 
 
@@ -204,15 +205,17 @@ def show(found: Comparison, out: Console) -> None:
     """Print a comparison; 80 columns are enough."""
 
     def line(text: str, style: str = "") -> None:
-        out.print(text, style=style, highlight=False, markup=False)
+        out.print(clean(text), style=style, highlight=False, markup=False)
 
     for one in found.versus:
         for number, words in enumerate(_about(one)):
             line(words, "bold" if number == 0 else "")
         for note in one.notes:
-            line(f"  note: {clean(note)}", "dim")
+            line(f"  note: {note}", "dim")
         out.print()
         _tables(one, out)
+        if _red(one):
+            out.print()
         for measure in _red(one):
             line(f"{measure.name}: {reason(measure)}")
         out.print()
@@ -220,9 +223,9 @@ def show(found: Comparison, out: Console) -> None:
         line(words, "dim")
     for apart in found.apart:
         told = f"{apart.system}, {apart.script}, seed {apart.seed}"
-        line(f"{apart.side} only: {clean(told)}: {clean(apart.why)}")
+        line(f"{apart.side} only: {told}: {apart.why}")
     for rule in found.rules:
-        line(f"{rule.state}: {clean(rule.words)}")
+        line(f"{rule.state}: {rule.words}")
     colour = {0: "bold green", 1: "bold red", 2: "bold yellow"}[found.exit_code]
     line(headline(found), colour)
     if found.exit_code == 1 and found.unjudged:
@@ -258,7 +261,7 @@ def _tables(one: Versus, out: Console) -> None:
 
 def _code(text: str) -> str:
     """Text of somebody else's, of which Markdown and HTML understand nothing; nobody is mentioned."""
-    kept = (c if c.isalnum() or c in " -" else f"&#{ord(c)};" for c in clean(text))
+    kept = (c if c.isalnum() or c in " -,()" else f"&#{ord(c)};" for c in clean(text))
     return f"<code>{''.join(kept)}</code>" if text else ""
 
 
@@ -317,7 +320,7 @@ def workflow_commands(found: Comparison) -> Iterator[str]:
         if rule.state == "broken":
             told += 1
             if told <= _SHOWN:
-                yield _command("error", f"steeltrap: {rule.rule}", rule.words)
+                yield _command("error", f"steeltrap: {rule.rule}", clean(rule.words))
     if found.unjudged:
         yield _command(
             "warning", "steeltrap cannot judge", "\n".join(map(clean, found.unjudged[:_SHOWN]))

@@ -18,6 +18,7 @@ from steeltrap.reports.comparison import clean, reason
 __all__ = ["junit_xml"]
 
 _KINDS: Final = ("failure", "error", "skipped")
+_TYPES: Final = {"failure": "worse", "error": "cannot be judged"}
 
 
 def junit_xml(found: Comparison) -> bytes:
@@ -25,8 +26,7 @@ def junit_xml(found: Comparison) -> bytes:
     top = ET.Element("testsuites", name="steeltrap compare")
     for one in found.versus:
         _suite(top, one)
-    if found.rules or found.unjudged:
-        _rest(top, found)
+    _rest(top, found)
     for count in ("tests", "failures", "errors", "skipped"):
         top.set(count, str(sum(int(suite.get(count, "0")) for suite in top)))
     top.set("time", "0")
@@ -59,7 +59,7 @@ def _state(measure: Measure) -> tuple[str, str, str]:
 
 def _rest(top: ET.Element, found: Comparison) -> None:
     """Rules, and what cannot be judged apart from conditions."""
-    suite = ET.SubElement(top, "testsuite", name="comparison")
+    suite = ET.Element("testsuite", name="comparison")
     kinds = {"broken": "failure", "unmeasured": "error", "kept": ""}
     for rule in found.rules:
         _case(suite, "rules", clean(rule.words.partition(": ")[0] + ": " + rule.rule), kinds[rule.state], clean(rule.words), "")  # fmt: skip
@@ -68,15 +68,17 @@ def _rest(top: ET.Element, found: Comparison) -> None:
     for line in found.unjudged:
         if line not in told and not any(lost in line for lost in seen):
             _case(suite, "runs", clean(line), "error", clean(line), "")
-    _count(suite)
+    if len(suite):
+        _count(suite)
+        top.append(suite)
 
 
 def _case(suite: ET.Element, of: str, name: str, kind: str, message: str, text: str) -> None:
     case = ET.SubElement(suite, "testcase", classname=f"steeltrap.{of}", name=name, time="0")
     if kind:
         result = ET.SubElement(case, kind, message=message)
-        if kind != "skipped":
-            result.set("type", kind)
+        if kind in _TYPES:
+            result.set("type", _TYPES[kind])
         result.text = text or None
     elif text:
         ET.SubElement(case, "system-out").text = text
