@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -85,18 +85,35 @@ class Timing(msgspec.Struct, kw_only=True):
 
 
 class Evidence(msgspec.Struct, kw_only=True):
-    """Evidence recall of public data at one cut-off."""
+    """Evidence retrieval of public data at one cut-off: `steeltrap.harness.evidence`."""
 
     category: str
     k: int
+    """Items, or at the grain of sessions sessions, that count; 0 where a budget cuts."""
     n: int
-    """Questions with evidence."""
+    """Questions counted."""
     recall: float
-    """Mean share of a question's evidence among the first k items."""
+    """Mean share of a question's evidence that was found."""
     hit: float
-    """Share of questions with any of their evidence among the first k items."""
+    """Share of questions with any of their evidence found."""
+    all: float
+    """Share of questions with all of it found."""
+    ndcg: float | None = None
+    """Mean discounted cumulative gain over that of the best order; None with a window."""
+    mrr: float | None = None
+    """Mean of 1 / place of the first evidence; None with a window."""
+    tokens: float = 0.0
+    """Mean tokens (o200k_base) of what counts."""
+    grain: Literal["turn", "session"] = "turn"
+    """What evidence is made of."""
+    budget_tokens: int = 0
+    """Items count as long as they fit into so many tokens together; 0: `k` cuts."""
+    window: int = 0
+    """So many turns before and after each are put beside it, within its session."""
     left_out: str = ""
     """Which questions were left out, if any."""
+    convention: str = ""
+    """Whose rules decide which questions count: ours, or a benchmark's own scorer."""
 
 
 class Effect(msgspec.Struct, kw_only=True):

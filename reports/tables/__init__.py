@@ -14,7 +14,8 @@ from steeltrap.reports.tables.conditions import conditions, names
 from steeltrap.reports.tables.costs import costs, lost, models
 from steeltrap.reports.tables.dials import dials
 from steeltrap.reports.tables.differences import differences
-from steeltrap.reports.tables.families import evidence, families
+from steeltrap.reports.tables.evidence import evidence
+from steeltrap.reports.tables.families import families
 from steeltrap.reports.tables.promises import promises
 from steeltrap.reports.tables.twins import doses, twins
 from steeltrap.reports.words import percent

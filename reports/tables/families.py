@@ -1,17 +1,16 @@
-"""Families of scripts by system, and public data by category."""
+"""Families of scripts by system."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from steeltrap.harness.record import Evidence, Record
+from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import BEYOND, CONDITION_OF, CONDITIONS
 from steeltrap.reports.facts import distinct
 from steeltrap.reports.numbers import by_system
 from steeltrap.reports.table import Numbers, Table, crossed
 
-__all__ = ["evidence", "families"]
+__all__ = ["families"]
 
 
 def families(records: Sequence[Record]) -> Table | None:
@@ -94,44 +93,3 @@ def _said(row: Numbers) -> str:
     if row["missing"]:
         lines.append(f"{row['missing']} missing")
     return "\n".join(lines)
-
-
-# ---------------------------------------------------------------- public data
-
-
-def evidence(records: Sequence[Record]) -> list[Table]:
-    """Evidence recall of public data by category and cut-off; one table for each selection."""
-    found: dict[str, dict[tuple[str, str], dict[int, list[Evidence]]]] = {}
-    for system, own in by_system(records).items():
-        for one in (one for record in own for one in record.outcome.evidence):
-            rows = found.setdefault(one.left_out, {})
-            rows.setdefault((system, one.category), {}).setdefault(one.k, []).append(one)
-    return [_evidence(left_out, rows) for left_out, rows in found.items()]
-
-
-def _evidence(left_out: str, found: dict[tuple[str, str], dict[int, list[Evidence]]]) -> Table:
-    numbers = []
-    for (system, category), row in found.items():
-        n = max(sum(one.n for one in cells) for cells in row.values())
-        about = {"system": system, "category": category, "questions": n}
-        numbers += [{**about, "k": k, **_weighted(cells)} for k, cells in row.items()]
-    notes = [
-        "n: questions with evidence. Recall is the mean share of a question's evidence among the "
-        "first k items; hit the share of questions with any of it there. In percent."
-    ]
-    return crossed(
-        "evidence" + (f"-without-{left_out}" if left_out else ""),
-        "Recall / hit of evidence" + (f", without {left_out}" if left_out else ""), numbers,
-        lambda row: f"{100 * row['recall']:.1f} / {100 * row['hit']:.1f}",
-        down={"system": "system", "category": "category", "n": "questions"},
-        across="k", columns=sorted({row["k"] for row in numbers}), head=lambda k: f"@{k}", notes=notes,
-    )  # fmt: skip
-
-
-def _weighted(cells: Sequence[Evidence]) -> dict[str, Any]:
-    """Recall and hit as means over all questions of several cells."""
-    total = sum(one.n for one in cells)
-    return {
-        "recall": sum(one.n * one.recall for one in cells) / total,
-        "hit": sum(one.n * one.hit for one in cells) / total,
-    }

@@ -8,7 +8,7 @@ from steeltrap.harness.evidence import evidence_rows
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
 from steeltrap.harness.record import Evidence
-from steeltrap.harness.script import Probe, Step
+from steeltrap.harness.script import Op, Probe, Step, Turn
 
 
 def probe(category: str, *evidence: str, flags: tuple[str, ...] = ()) -> Probe:
@@ -25,7 +25,11 @@ ITEMS = [Item(text=str(at), sources=(f"t{at}",)) for at in range(12)]
 def rows(
     *pairs: tuple[Step, Event], audited: bool | None = None
 ) -> dict[tuple[str, str, int], Evidence]:
-    found = evidence_rows(pairs, audited=audited)
+    found = [
+        row
+        for row in evidence_rows(pairs, audited=audited)
+        if row.grain == "turn" and row.k and not row.window and not row.convention
+    ]
     assert len(found) == len({(row.left_out, row.category, row.k) for row in found})
     return {(row.left_out, row.category, row.k): row for row in found}
 
@@ -108,3 +112,88 @@ def test_whoever_knows_of_an_audit_may_say_so(audited: bool) -> None:
     pair = (probe("1", "t0"), Event(i=0, type="ok", new=ITEMS, served=[0]))
     expected = {"", "wrong-gold"} if audited else {""}
     assert expected == {left_out for left_out, _, _ in rows(pair, audited=audited)}
+
+
+# ---------------------------------------------------------------- finer scores
+
+
+def turn(name: str, session: str, text: str = "word") -> tuple[Step, Event]:
+    said = Turn(at="2026-01-01T09:00", id=name, session=session, text=text, ops=[Op(op="noise")])
+    return said, Event(i=0, type="ok")
+
+
+SESSIONS = [turn(f"t{at}", f"s{at // 3}") for at in range(12)]
+"""Twelve turns of one token each, three a session."""
+
+
+def every(*pairs: tuple[Step, Event]) -> list[Evidence]:
+    return evidence_rows([*SESSIONS, *pairs])
+
+
+def only(found: list[Evidence], **wanted: object) -> Evidence:
+    chosen = {"category": "all", "window": 0, "budget_tokens": 0, "convention": ""} | wanted
+    (row,) = (r for r in found if all(getattr(r, key) == value for key, value in chosen.items()))
+    return row
+
+
+def test_gain_is_discounted_from_the_third_place_on() -> None:
+    """Evidence at places 2 and 4 gains 1 + 1/2 of the 1 + 1 that the best order gains."""
+    served = Event(i=0, type="ok", new=ITEMS, served=list(range(12)))
+    row = only(every((probe("1", "t1", "t3"), served)), k=5, grain="turn")
+    assert row.ndcg == pytest.approx((1 + 1 / 2) / 2)
+    assert (row.mrr, row.hit, row.all) == (1 / 2, 1.0, 1.0)
+
+
+def test_an_item_gains_once_however_much_it_repeats() -> None:
+    """What was brought before gains nothing again, so no order of repetitions beats the best."""
+    again = [Item(text="one", sources=("t0",)), Item(text="again", sources=("t0",))]
+    row = only(every((probe("1", "t0"), Event(i=0, type="ok", new=again, served=[0, 1]))), k=5, grain="turn")  # fmt: skip
+    assert row.ndcg == 1.0
+
+
+def test_sessions_are_counted_in_the_order_in_which_they_are_first_served() -> None:
+    """Items of sessions 0, 0, 1, 2 are three sessions; the evidence of session 2 stands third."""
+    order = [0, 1, 3, 6]
+    served = Event(i=0, type="ok", new=ITEMS, served=order)
+    found = every((probe("1", "t7", "t8"), served))
+    row = only(found, k=5, grain="session")
+    assert (row.recall, row.mrr) == (1.0, 1 / 3)
+    assert row.ndcg == pytest.approx(1 / 1.584962500721156)
+    assert 0.0 == only(found, k=5, grain="turn").recall
+
+
+def test_a_budget_counts_items_as_long_as_they_fit() -> None:
+    """An item that no longer fits ends what counts, and smaller ones after it do not slip in."""
+    items = [
+        Item(text=" word" * 600, sources=("t0",)),
+        Item(text=" word" * 600, sources=("t1",)),
+        Item(text=" word", sources=("t2",)),
+    ]
+    served = Event(i=0, type="ok", new=items, served=[0, 1, 2])
+    found = every((probe("1", "t0", "t1", "t2"), served))
+    assert only(found, budget_tokens=1000).recall == pytest.approx(1 / 3)
+    assert 600 == only(found, budget_tokens=1000).tokens
+    assert 1.0 == only(found, budget_tokens=4000).recall
+
+
+def test_a_window_finds_neighbours_of_the_same_session_and_costs_tokens() -> None:
+    """Around turn 4 of session 3-4-5 lie 3 and 5, and never 6, which is another session's."""
+    served = Event(i=0, type="ok", new=ITEMS, served=[4])
+    found = every((probe("1", "t5", "t6"), served))
+    assert 0.0 == only(found, k=5, grain="turn").recall
+    row = only(found, k=5, window=1)
+    assert (row.recall, row.all, row.tokens) == (0.5, 0.0, 3.0)
+    assert row.ndcg is row.mrr is None
+    assert 0.5 == only(found, k=5, window=2).recall
+
+
+def test_longmemeval_counts_questions_without_evidence() -> None:
+    """Its scorer finds all of nothing and gains nothing there; abstentions are left out."""
+    hit = Event(i=0, type="ok", new=ITEMS, served=[0])
+    asked = probe("x", "t0"), probe("x"), probe("x")
+    for one, judged in zip(asked, ("x", "x", "abstention"), strict=True):
+        one.judged = f"longmemeval/{judged}"
+    found = every(*zip(asked, (hit, Event(i=1, type="ok"), Event(i=2, type="ok")), strict=True))
+    row = only(found, k=5, grain="session", convention="longmemeval")
+    assert (row.n, row.all, row.ndcg) == (2, 1.0, 0.5)
+    assert 1 == only(found, k=5, grain="session").n

@@ -223,8 +223,8 @@ def test_public_data_shows_evidence_and_no_empty_conditions() -> None:
     """Recall by category and cut-off is pooled over conversations, weighted by questions."""
     cells = [
         record("bm25", seed, evidence=[
-            Evidence(category="multi-hop", k=5, n=n, recall=share, hit=share),
-            Evidence(category="multi-hop", k=10, n=n, recall=2 * share, hit=1.0),
+            Evidence(category="multi-hop", k=5, n=n, recall=share, hit=share, all=share),
+            Evidence(category="multi-hop", k=10, n=n, recall=2 * share, hit=1.0, all=share),
         ])
         for seed, n, share in ((0, 10, 0.5), (1, 30, 0.1))
     ]  # fmt: skip
@@ -239,7 +239,7 @@ def test_public_data_shows_evidence_and_no_empty_conditions() -> None:
 def test_wrong_golds_are_left_out_in_a_table_of_their_own() -> None:
     """Results with and without audited questions stand apart, each with its own n."""
     found = [
-        Evidence(category="1", k=5, n=n, recall=0.5, hit=0.5, left_out=left_out)
+        Evidence(category="1", k=5, n=n, recall=0.5, hit=0.5, all=0.5, left_out=left_out)
         for n, left_out in ((40, ""), (37, "wrong-gold"))
     ]
     grids = tables.evidence([record("bm25", 0, evidence=found)])
