@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -416,6 +417,23 @@ def test_a_baseline_stands_for_its_folder(runs: Path, tmp_path: Path) -> None:
     assert by_folder.exit_code == 1
     assert file.stat().st_size < 10_000
     assert baseline(read_side(file)) == file.read_bytes()
+
+
+def test_further_runs_of_a_script_tell_whether_a_system_is_steady(
+    runs: Path, tmp_path: Path
+) -> None:
+    """A run that holds repeats of itself says so: alike, or not."""
+    assert [run.sample.steady for run in read_side(runs / "flat")] == [None]
+    folder = tmp_path / "run"
+    shutil.copytree(next((runs / "flat").rglob("record.json")).parent, folder)
+    again = folder / "twins" / "again-0.history.jsonl"
+    again.parent.mkdir(exist_ok=True)
+    shutil.copy(folder / "history.jsonl", again)
+    assert [run.sample.steady for run in read_side(folder)] == [True]
+    again.write_bytes(
+        again.read_bytes().replace(b"Alice", b"Bob").replace(b'"tokens":1', b'"tokens":2')
+    )
+    assert [run.sample.steady for run in read_side(folder)] == [False]
 
 
 def test_counts_are_those_of_the_record(runs: Path) -> None:

@@ -9,9 +9,12 @@ from scipy import stats as scipy_stats
 from steeltrap.harness.stats import (
     Interval,
     holm,
+    label_permutation,
     mean_interval,
     paired_difference,
     rate_interval,
+    sign_flip,
+    sign_test,
 )
 
 COUNTS = st.lists(
@@ -97,3 +100,45 @@ def test_paired_difference_of_equals_is_certain_to_be_chance() -> None:
     same = {0: 0.5, 1: 0.25}
     assert paired_difference(same, same) == (2, 0.0, 1.0)
     assert paired_difference({0: 1.0}, {0: 0.5}) == (1, 0.5, None)
+
+
+def test_labels_are_dealt_out_within_groups() -> None:
+    """Two and two values in each of two groups: 36 ways, two of which are so extreme."""
+    found = label_permutation([([0, 1], [5, 6]), ([10, 11], [15, 17])])
+    assert (found.mean, found.p, found.least) == (pytest.approx(5.25), 2 / 36, 2 / 36)
+
+
+def test_a_difference_between_groups_is_none_between_labels() -> None:
+    """What groups differ in says nothing of the labels."""
+    found = label_permutation([([0, 1], [1, 0]), ([100, 101], [101, 100])])
+    assert (found.mean, found.p) == (0.0, 1.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=8))
+def test_one_value_each_is_a_sign_flip(pairs: list[tuple[int, int]]) -> None:
+    """With one value under each label in a group, dealing out anew flips signs."""
+    found = label_permutation([([one], [two]) for one, two in pairs])
+    assert found.p == pytest.approx(sign_flip([two - one for one, two in pairs]))
+    assert found.least <= found.p + 1e-12
+
+
+def test_the_least_p_is_what_the_values_could_give() -> None:
+    """Groups without a difference add nothing: two of eight that differ cannot be significant."""
+    assert label_permutation([([0], [1])] * 2 + [([0], [0])] * 6).least == 0.5
+    assert label_permutation([([0], [1])] * 8).least == pytest.approx(2 / 256)
+    assert label_permutation([([0.1], [0.1])]).least == 1.0
+
+
+def test_many_labels_are_drawn_and_repeat() -> None:
+    """Where there are too many ways, a seeded sample stands for them, and p is never 0."""
+    groups = [([0.0] * 12, [1.0] * 12)] * 6
+    found = label_permutation(groups)
+    assert 0 < found.p <= 0.001
+    assert found == label_permutation(groups)
+
+
+def test_sign_test_is_mcnemars_exact_test() -> None:
+    """As many coins as there are changes, whichever way they went."""
+    assert sign_test(0, 0) == 1.0
+    assert sign_test(8, 0) == sign_test(0, 8) == pytest.approx(2 / 256)
+    assert sign_test(3, 3) == 1.0
