@@ -431,7 +431,7 @@ async def _asked(
             return None
         except BackendError as error:
             return msgspec.structs.replace(line, error=error.message or error.kind, asked=nth)
-        usage += reply.usage
+        usage = usage + reply.usage if usage.calls else reply.usage
         try:
             verdict, score, scores, points, reason = _found(reply.text, asked, by.right_from)
         except _Broken as error:

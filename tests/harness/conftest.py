@@ -123,7 +123,7 @@ class ProviderServer:
             return planned
         if self.says is None:
             return Planned(200, CHAT)
-        message = {"role": "assistant", "content": self.says(self.seen[-1].body)}
+        message = {"role": "assistant", "content": self.says(await request.json())}
         return Planned(200, CHAT | {"choices": [{"index": 0, "message": message}]})
 
     async def _messages(self, request: Request) -> Planned:
