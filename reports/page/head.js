@@ -8,6 +8,7 @@ function fillHead() {
   byId("chips").replaceChildren(...Object.keys(TOLD.names).map((condition) => chip(condition, b ? [a, b] : [a])));
   byId("pick-differ").hidden = !b;
   fillNames();
+  fillLegend();
 }
 
 const scriptWords = (story) => `${story.name}, seed ${story.seed}`;
@@ -36,10 +37,16 @@ function chip(condition, runs) {
     click: () => change({ condition: S.condition === condition ? "" : condition, name: "" }),
   }, e("span", { class: "chip-name" }, glyph(condition), condition === "beyond" ? "Beyond" : condition,
     e("span", { class: "note" }, TOLD.asks[condition].split(":")[0].replace("beyond the six", "the six"))),
-  runs.map((run, side) => verdictLine(verdicts[side], runs.length > 1 ? run.about.label : "")));
+  runs.map((run, side) => {
+    const [line, more] = verdictLines(verdicts[side], runs.length > 1 ? run.about.label : "");
+    if (runs.length < 2) return [line, more];
+    line.title = more?.textContent ?? "";
+    return line;
+  }));
 }
 
-function verdictLine(verdict, label) {
+/** How a condition stands, and more on it. */
+function verdictLines(verdict, label) {
   const system = label ? e("span", { class: "note" }, `${label} `) : null;
   if (!verdict || verdict.validity === "unknown") {
     return [e("span", { class: "verdict" }, system, e("b", {}, "unknown")), e("span", { class: "verdict note reason", title: verdict?.note ?? "" }, verdict?.note || "no opportunity")];
@@ -139,7 +146,9 @@ function listed({ run, m, line, unit, side }) {
 
 function fillLegend() {
   const key = (paint, text) => e("span", { class: "key" }, picture(22, 16, paint), text);
+  const sides = V.b ? `above the bar ${V.a.about.label}, below it ${V.b.about.label}` : "";
   byId("legend").replaceChildren(
+    sides ? e("b", { class: "key" }, sides) : "",
     key((g) => drawAnswer(g, "c", 11, 8), "right"),
     key((g) => drawAnswer(g, "m", 11, 8), "nothing answered"),
     key((g) => drawAnswer(g, "i", 11, 8), "wrong by its source, or in doubt"),

@@ -332,7 +332,6 @@ async function restore() {
 window.addEventListener("hashchange", () => location.hash !== saved && restore());
 
 setTheme(null);
-fillLegend();
 fillHelp();
 await restore();
 byId("wait").remove();
