@@ -408,9 +408,11 @@ def _take_away(asked: argparse.Namespace, out: Console) -> None:
     """The commands that write something for people, and judge nothing."""
     match asked.command:
         case "report":
+            from rich.console import Console
+
             from steeltrap.harness.commands.report import report
 
-            report(asked.runs, out, to=asked.to, html=asked.html)
+            report(asked.runs, out, Console(stderr=True), to=asked.to, html=asked.html)
         case "serve":
             from steeltrap.harness.commands.serve import serve
 

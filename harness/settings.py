@@ -66,6 +66,10 @@ _NAMED: Final = (
     "model.invented=", "model.seed=", "faults.", "faults=",
 )  # fmt: skip
 """What makes another row of a system that asks models; addresses and budgets do not."""
+_GROUPS: Final = (
+    "experiment", "system", "script", "reader", "embedder", "model", "faults",
+)  # fmt: skip
+"""Groups of settings, of which one option each is chosen."""
 HUNG_S: Final = 1800.0
 """An operation of a worker that gave no answer for so long is taken for hung."""
 _SYSTEMS: Final = importlib.resources.files("steeltrap.configs") / "system"
@@ -104,6 +108,29 @@ class Settings:
     def folder(self) -> Path:
         """Where the run folders of this experiment are made."""
         return Path(self.config.runs) / str(self.config.name)
+
+    @property
+    def include(self) -> Path | None:
+        """Where what a paper includes goes, below that; None where it is not made."""
+        name = self.config.include
+        return None if name is None else self.folder / str(name)
+
+    @property
+    def environment(self) -> str:
+        """The environment of its own that the system needs; empty where it needs none."""
+        return str(self.config.system.get("environment", ""))
+
+    @property
+    def identity(self) -> bytes:
+        """Equal for cells that are the same run, whatever part of an experiment they are of."""
+        from omegaconf import OmegaConf
+
+        node = OmegaConf.to_container(self.config, resolve=False)
+        assert isinstance(node, dict)
+        unread = ("sweep", "parts", *(() if self.asks_models else ("model", "faults")))
+        own = {str(key): node[key] for key in node if key not in unread}
+        plain = msgspec.to_builtins([own, self.overridden], str_keys=True)
+        return msgspec.json.encode(plain, order="sorted")
 
     def memory(self) -> Memory:
         """A new memory, not yet opened; in a worker, where it has an environment of its own.
@@ -339,16 +366,79 @@ def cells(asked: Sequence[str]) -> list[Settings]:
         SettingsError: an unknown key or option, or a value that is not of its kind.
     """
     given = _parsed(asked)
-    chosen = [override for override in given if override.key_or_group == "experiment"]
     for override in given:
         if override.key_or_group == "system":
             _offer_classes(_choices(override))
     with _configs():
-        base = _composed([choice for override in chosen for choice in _choices(override)[:1]])
+        base = _composed(_experiment(given))
+        if not base.parts:
+            return [_cell(point) for point in _points(given)]
+        # a part says itself which experiment it is, and lies in the folder of the whole
+        asked_of_all = [o for o in given if o.key_or_group != "experiment"]
+        named = _parsed([f"name={base.name}", f"include={base.include or 'null'}"])
         keys = {override.key_or_group for override in given}
-        swept = [axis for axis in _parsed(base.sweep) if axis.key_or_group not in keys]
-        axes = [_choices(override) for override in (*swept, *given)]
-        return [_cell(list(point)) for point in itertools.product(*axes)]
+        whole = [*(o for o in named if o.key_or_group not in keys), *asked_of_all]
+        return _of_parts([_points(whole, _parsed(part)) for part in base.parts], asked_of_all)
+
+
+def _experiment(overrides: Sequence[Override]) -> list[str]:
+    """The choice of an experiment, where there is one."""
+    chosen = [override for override in overrides if override.key_or_group == "experiment"]
+    return [choice for override in chosen for choice in _choices(override)[:1]]
+
+
+def _points(given: Sequence[Override], own: Sequence[Override] = ()) -> list[list[str]]:
+    """The overrides of each cell: what is given, for which a part's own and a sweep's yield."""
+    keys = {override.key_or_group for override in given}
+    kept = [override for override in own if override.key_or_group not in keys]
+    keys |= {override.key_or_group for override in own}
+    base = _composed(_experiment([*own, *given]))
+    swept = [axis for axis in _parsed(base.sweep) if axis.key_or_group not in keys]
+    axes = [_choices(override) for override in (*swept, *kept, *given)]
+    return [list(point) for point in itertools.product(*axes)]
+
+
+def _of_parts(parts: Sequence[list[list[str]]], given: Sequence[Override]) -> list[Settings]:
+    """The cells of all parts, each once; an override goes where there is such a setting.
+
+    Raises:
+        SettingsError: there is none in any part.
+    """
+    points = [point for part in parts for point in part]
+    fitting = [_fitting(point) for point in points]
+    for override in given:
+        key = override.get_key_element().lstrip("+")
+        if not any(_key(word) == key for point in fitting for word in point):
+            _composed(points[0])  # says what is wrong with it
+    found: dict[bytes, Settings] = {}
+    for settings in map(_cell, fitting):
+        found.setdefault(settings.identity, settings)
+    return list(found.values())
+
+
+def _fitting(point: Sequence[str]) -> list[str]:
+    """Without overrides of settings that the chosen system, script and the like do not have."""
+    groups = tuple(word for word in point if _key(word) in _GROUPS)
+    there = _keys(groups)
+    return [word for word in point if word.startswith("+") or _key(word) in there]
+
+
+def _key(word: str) -> str:
+    return word.lstrip("+").partition("=")[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _keys(groups: tuple[str, ...]) -> frozenset[str]:
+    """Every key of the settings of such choices, those that hold others included."""
+    from omegaconf import OmegaConf
+
+    def below(node: Any, above: str) -> Iterator[str]:
+        for key, value in node.items() if isinstance(node, dict) else ():
+            yield f"{above}{key}"
+            yield from below(value, f"{above}{key}.")
+
+    node = OmegaConf.to_container(_composed(list(groups)), resolve=False)
+    return frozenset([*_GROUPS, *below(node, "")])
 
 
 def rebuilt(spec: RunSpec) -> Settings:
@@ -437,10 +527,11 @@ def _cell(point: list[str]) -> Settings:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
     if not isinstance(config.observing, bool):
         raise SettingsError(f"observing={config.observing}: write true or false")
-    if str(config.name) in ("", ".", "..") or re.search(r"[/\\]", str(config.name)):
-        raise SettingsError(
-            f"name={config.name}: write the name of one folder; runs=FOLDER chooses where it is"
-        )
+    for key in ("name", "include"):
+        if str(config[key]) in ("", ".", "..") or re.search(r"[/\\]", str(config[key])):
+            raise SettingsError(
+                f"{key}={config[key]}: write the name of one folder; runs=FOLDER chooses where it is"
+            )
     ours = ["system."]
     if "${window}" in _unresolved(config):
         ours.append("window=")

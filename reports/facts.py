@@ -6,6 +6,7 @@ between them is named.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from steeltrap.harness.record import Record
 from steeltrap.harness.script import Header
 
-__all__ = ["comparable", "distinct", "facts", "model_words", "notes", "title"]
+__all__ = ["comparable", "distinct", "facts", "model_words", "notes", "places", "title"]
 
 
 def comparable(records: Iterable[Record]) -> list[list[Record]]:
@@ -40,6 +41,20 @@ def title(records: Sequence[Record]) -> str:
     turns = sorted({record.outcome.turns for record in records})
     length = f"{turns[0]}" if len(turns) == 1 else f"{turns[0]} to {turns[-1]}"
     return f"{records[0].spec.script}, {length} turns"
+
+
+def places(groups: Sequence[Sequence[Record]]) -> list[str]:
+    """A name for each comparable group: its script, and what else it takes to tell them apart."""
+    asked = [
+        [one.spec.script, one.spec.reader, f"{one.spec.limit}-items", f"{one.outcome.turns}-turns"]
+        for one in (group[0] for group in groups)
+    ]
+    names = []
+    for own in asked:
+        alike = [other for other in asked if other[0] == own[0]]
+        several = [len(set(words)) > 1 for words in zip(*alike, strict=True)]
+        names.append("-".join([own[0], *itertools.compress(own, several)]))
+    return names
 
 
 def notes(headers: Iterable[Header]) -> list[str]:

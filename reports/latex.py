@@ -21,8 +21,12 @@ _ABREAST: Final = 6
 """Columns of systems that fit a width of seven inches."""
 _LINES: Final = 48
 """Lines of a table that fit a page."""
-_WIDTHS: Final = (30, 13, 52)
-"""Characters after which a line is broken: what a line is about, the header, other cells."""
+_WIDTH: Final = 118
+"""Characters of a table that fit it, two of them between columns."""
+_ABOUT: Final = 26
+"""Characters after which what a line is about is broken."""
+_HEAD: Final = 13
+"""Characters after which a word of the header is broken."""
 
 _MEANT: Final = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%",
@@ -88,7 +92,7 @@ def tex(table: Table, *, caption: str, label: str) -> str:
     for number, part in enumerate(parts):
         head = f"{escaped(caption)}" if number == 0 else rf"{escaped(caption)} (continued)"
         lines += [
-            r"\begin{\steeltrapfloat}[tbp]",
+            r"\begin{\steeltrapfloat}[htbp]",
             *([r"\addtocounter{table}{-1}"] if number else []),
             r"\centering",
             rf"\caption{{{head}}}",
@@ -118,8 +122,15 @@ def _pages(table: Table) -> Iterator[Table]:
 
 
 def _widths(table: Table) -> list[int]:
-    about, _, other = _WIDTHS
-    return [about] * table.left + [other] * (len(table.header) - table.left)
+    """Characters after which lines of each column are broken, so that the table fits."""
+    columns = list(zip(table.header, *table.rows, strict=True))
+    longest = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    about = [min(width, _ABOUT) for width in longest[: table.left]]
+    others = [max(min(len(table.header[i]), _HEAD), longest[i]) for i in range(table.left, len(longest))]  # fmt: skip
+    room = _WIDTH - sum(about) - 2 * len(longest)
+    if sum(others) > room:
+        others = [min(width, max(_HEAD, room // len(others))) for width in others]
+    return [*about, *others]
 
 
 def _tabular(table: Table) -> str:
@@ -130,11 +141,28 @@ def _tabular(table: Table) -> str:
         [_cell(_lines(cell, width), side) for cell, width, side in zip(row, _widths(table), sides, strict=True)]
         for row in table.rows
     ]  # fmt: skip
-    heads = [_cell(_lines(word, _WIDTHS[1]), side) for word, side in zip(table.header, sides, strict=True)]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=range(len(heads)))
-    return frame.to_latex(
-        index=False, header=heads, escape=False, column_format="".join(sides)
-    ).rstrip("\n")  # fmt: skip
+    heads = [_cell(_lines(word, _HEAD), side) for word, side in zip(table.header, sides, strict=True)]  # fmt: skip
+
+    def head(position: object) -> str:
+        assert isinstance(position, int)
+        return heads[position]
+
+    words = pd.DataFrame(rows, columns=range(len(heads))).style.hide(axis="index")
+    words.format_index(head, axis="columns")
+    drawn = words.to_latex(hrules=True, column_format="".join(sides))
+    return (
+        _spaced(drawn)
+        if any("\n" in cell for row in table.rows for cell in row)
+        else drawn.rstrip()
+    )
+
+
+def _spaced(drawn: str) -> str:
+    """A little room between rows of several lines."""
+    above, rule, body = drawn.partition("\\midrule\n")
+    rows, bottom, below = body.partition("\\bottomrule")
+    apart = rows.rstrip().replace(" \\\\\n", " \\\\\n\\addlinespace\n")
+    return f"{above}{rule}{apart}\n{bottom}{below}".rstrip()
 
 
 def _lines(cell: str, width: int) -> list[str]:
@@ -151,13 +179,13 @@ def _cell(lines: Sequence[str], side: str) -> str:
 
 
 def _notes(notes: Iterable[str]) -> list[str]:
-    said = [escaped(note) for note in notes]
+    said = [escaped(note if note.endswith(".") else f"{note}.") for note in notes]
     if not said:
         return []
     return [
         r"\par\smallskip",
         r"\begin{minipage}{\linewidth}\raggedright\scriptsize",
-        "\n\\par ".join(said),
+        "\n".join(said),
         r"\end{minipage}",
     ]
 

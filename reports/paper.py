@@ -6,15 +6,15 @@ Everything here is made of records; nothing is written. The names of files say w
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from steeltrap.harness.record import Record
 from steeltrap.reports import latex
-from steeltrap.reports.facts import comparable, title
+from steeltrap.reports.facts import comparable, places, title
 from steeltrap.reports.layout import markdown, page
 from steeltrap.reports.table import Table
+from steeltrap.reports.table1 import table_1
 from steeltrap.reports.tables import every
 
 __all__ = ["Placed", "csv", "documents", "placed"]
@@ -27,43 +27,32 @@ class Placed(NamedTuple):
     """A table and where it belongs."""
 
     place: str
-    """Of a comparable group: `adversarial`, and with several lengths `adversarial-500`."""
+    """Of a comparable group: `adversarial`, and with several lengths `adversarial-500-turns`;
+    empty where it is of all runs."""
     heading: str
     table: Table
 
     @property
     def name(self) -> str:
         """Of its files."""
-        return f"{self.place}-{self.table.name}"
+        return "-".join(filter(None, [self.place, self.table.name]))
 
     @property
     def caption(self) -> str:
         """What it shows, and of what."""
-        return f"{self.table.title}: {self.heading}."
+        return f"{': '.join(filter(None, [self.table.title, self.heading]))}."
 
 
 def placed(records: Sequence[Record]) -> list[Placed]:
-    """Every table of every comparable group."""
+    """Table 1, and every table of every comparable group."""
     groups = comparable(records)
-    return [
-        Placed(place, title(group), table)
-        for place, group in zip(_places(groups), groups, strict=True)
+    found = [
+        Placed(latex.slug(place), title(group), table)
+        for place, group in zip(places(groups), groups, strict=True)
         for table in every(group)
     ]
-
-
-def _places(groups: Sequence[Sequence[Record]]) -> list[str]:
-    """A name for each group: its script, and what else it takes to tell them apart."""
-    asked = [
-        [group[0].spec.script, str(group[0].outcome.turns), group[0].spec.reader, f"limit{group[0].spec.limit}"]
-        for group in groups
-    ]  # fmt: skip
-    names = []
-    for own in asked:
-        alike = [other for other in asked if other[0] == own[0]]
-        several = [len(set(words)) > 1 for words in zip(*alike, strict=True)]
-        names.append("-".join([own[0], *itertools.compress(own, several)]))
-    return list(map(latex.slug, names))
+    first = table_1(records)
+    return [Placed("", "", first), *found] if first else found
 
 
 def documents(
@@ -80,16 +69,24 @@ def documents(
         figures: file of a figure, as `figures/rates.pdf`, and its caption, for the paper.
     """
     tables = placed(records)
-    files = {"report.md": page(records, notes=notes)}
+    files = {"report.md": _page(tables, records, notes)}
     for one in tables:
         path = f"tables/{one.name}"
         files[f"{path}.md"] = markdown(one.table) + "\n"
         files[f"{path}.csv"] = csv(one.table)
         files[f"{path}.tex"] = latex.tex(one.table, caption=one.caption, label=f"tab:{one.name}")
     told = [one for one in tables if one.table.name != "lost"]
-    files["numbers.tex"] = latex.quotable((one.place, one.caption, one.table) for one in told)
+    files["numbers.tex"] = latex.quotable(
+        (one.place or one.table.name, one.caption, one.table) for one in told
+    )
     files["paper.tex"] = _paper(tables, figures or {})
     return {path: text.encode() for path, text in files.items()}
+
+
+def _page(tables: Sequence[Placed], records: Sequence[Record], notes: Sequence[str]) -> str:
+    """The page of all groups, with what is of all runs at its end."""
+    whole = [markdown(one.table) for one in tables if not one.place]
+    return "\n".join([page(records, notes=notes), *whole]) + "\n"
 
 
 def csv(table: Table) -> str:
@@ -123,10 +120,9 @@ _HEAD: Final = r"""% How to include the tables, figures and numbers of a report;
 
 
 def _paper(tables: Sequence[Placed], figures: Mapping[str, str]) -> str:
-    lines = [_HEAD, *_quoting(tables)]
     floats = [(one.heading, rf"\input{{tables/{one.name}.tex}}") for one in tables]
     floats += [("Figures", _figure(path, caption)) for path, caption in figures.items()]
-    heading = ""
+    lines, heading = [_HEAD, *_quoting(tables)], ""
     for number, (section, words) in enumerate(floats):
         if section != heading:
             lines += [r"\clearpage", rf"\section*{{{latex.escaped(section)}}}"]
@@ -154,7 +150,7 @@ def _figure(path: str, caption: str) -> str:
     name = path.removeprefix("figures/").rpartition(".")[0]
     return "\n".join(
         [
-            r"\begin{figure}[tbp]",
+            r"\begin{figure}[htbp]",
             r"\centering",
             rf"\includegraphics[width=\linewidth]{{{path}}}",
             rf"\caption{{{latex.escaped(caption)}}}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.resources
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -11,8 +12,9 @@ import msgspec
 
 from steeltrap.harness.history import read_events
 from steeltrap.harness.record import Record
-from steeltrap.harness.script import Header, read_steps
+from steeltrap.harness.script import Header, Script, read_steps
 from steeltrap.harness.store import Cell, StoreError, read_cell, write
+from steeltrap.harness.trajectory import Story
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,12 +43,15 @@ class _Manifest(msgspec.Struct, kw_only=True):
     """Path and sha256."""
 
 
-def report(runs: Sequence[Path], out: Console, *, to: Path | None, html: Path | None) -> None:
+def report(
+    runs: Sequence[Path], out: Console, aside: Console, *, to: Path | None, html: Path | None
+) -> None:
     """Print tables of stored runs, or write figures, tables and a page of them.
 
     Args:
         runs: run folders, or folders of them.
         out: gets the tables, or a line for what was written.
+        aside: gets the bar.
         to: where tables, figures and numbers go.
         html: where the page goes.
 
@@ -58,9 +63,9 @@ def report(runs: Sequence[Path], out: Console, *, to: Path | None, html: Path | 
     if to is None and html is None:
         show(found, out)
     if to is not None:
-        write_folder(found, to, out)
+        write_folder(found, to, out, aside)
     if html is not None:
-        write_page(found, html, out)
+        write_page(found, html, out, aside)
 
 
 # ---------------------------------------------------------------- runs
@@ -162,22 +167,62 @@ def _first_failures(done: Sequence[Found]) -> Iterator[str]:
 # ---------------------------------------------------------------- in a folder
 
 
-def write_folder(done: Sequence[Found], folder: Path, out: Console) -> None:
-    """Write tables, numbers and a paper that shows how to include them.
+def write_folder(done: Sequence[Found], folder: Path, out: Console, aside: Console) -> None:
+    """Write tables, figures, numbers and a paper that shows how to include them.
 
     What an earlier report wrote there is replaced, or removed where it is not made any more;
-    nothing else is touched.
+    nothing else is touched. The order of the runs given makes no difference.
 
     Raises:
         StoreError: a file is in the way that no report wrote, or the folder cannot be written.
     """
     from steeltrap.reports import paper
 
-    kept = newest(done)
+    kept = sorted(newest(done), key=_place)
     records = [one.record for one in kept]
-    files = paper.documents(records, notes=_told(done, kept))
+    files, captions = _figures(records, aside)
+    files |= paper.documents(records, notes=_told(done, kept), figures=captions)
     _replace(folder, files, [_run(one) for one in kept])
     out.print(f"Report: {folder} ({len(files)} files)", markup=False)
+
+
+def _place(one: Found) -> tuple[object, ...]:
+    """By script and seed; systems in the order of the paper's Table 1."""
+    from steeltrap.reports.table1 import FAMILIES, family_of
+
+    spec = one.record.spec
+    family = family_of(spec.system)
+    rank = FAMILIES.index(family) if family in FAMILIES else -1
+    model = msgspec.json.encode([spec.model, spec.settings, spec.embedder], order="sorted")
+    return (
+        spec.script, one.record.outcome.turns, spec.reader, spec.limit, rank, spec.system, spec.seed,
+        model, spec.script_sha256, spec.revision, one.record.outcome.fingerprint,
+    )  # fmt: skip
+
+
+def _figures(records: Sequence[Record], aside: Console) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The files of all figures, and the captions of those that a paper includes."""
+    from steeltrap.reports.claims import read_claims
+    from steeltrap.reports.figures import figures, files
+    from steeltrap.reports.table1 import figure_1
+
+    claims = importlib.resources.files("steeltrap.adapters") / "claims.toml"
+    drawn = figures(records, read_claims(claims.read_text(encoding="utf-8")))
+    if table := figure_1(records):
+        drawn.insert(0, table)
+    made: dict[str, bytes] = {}
+    for figure in _watched(drawn, "figures", aside):
+        made |= {f"figures/{name}": data for name, data in files(figure).items()}
+    return made, {f"figures/{figure.name}.pdf": figure.caption for figure in drawn}
+
+
+def _watched(items: Sequence[Any], what: str, aside: Console) -> Iterator[Any]:
+    """The items one by one, with a bar on a terminal."""
+    from rich.progress import track
+
+    yield from track(
+        items, what, console=aside, transient=True, disable=not aside.is_terminal
+    )  # fmt: skip
 
 
 def _run(one: Found) -> dict[str, Any]:
@@ -202,11 +247,20 @@ def _replace(folder: Path, files: dict[str, bytes], runs: list[dict[str, Any]]) 
         if path not in files and there.is_file() and _sha256(there) == digest:
             there.unlink()
     for path, data in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        _make((folder / path).parent)
         write(folder / path, data)
     made = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(files.items())}
     text = msgspec.json.encode(_Manifest(runs=runs, files=made))
     write(folder / MANIFEST, msgspec.json.format(text, indent=1) + b"\n")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be made ({error.strerror}); choose another place"
+        ) from None
 
 
 def _earlier(folder: Path) -> dict[str, str]:
@@ -237,7 +291,7 @@ def _sha256(path: Path) -> str:
 # ---------------------------------------------------------------- as a page
 
 
-def write_page(done: Sequence[Found], path: Path, out: Console) -> None:
+def write_page(done: Sequence[Found], path: Path, out: Console, aside: Console) -> None:
     """Write one page to look at, without server or network.
 
     Raises:
@@ -245,17 +299,16 @@ def write_page(done: Sequence[Found], path: Path, out: Console) -> None:
         RecordError, ScriptError, HistoryError: a run cannot be read.
     """
     from steeltrap.harness.retrace import played, story
-    from steeltrap.harness.script import Script
     from steeltrap.reports.page import render
 
-    stories, runs = {}, []
-    for cell, _ in newest(done):
+    stories: dict[str, Story] = {}
+    runs = []
+    for cell, _ in _watched(sorted(newest(done), key=_place), "runs", aside):
         script, sha256 = Script.read(cell.script), cell.spec.script_sha256
         if sha256 not in stories:
             stories[sha256] = story(script, sha256)
         runs.append(played(cell, script, stories[sha256]))
-    page = render(list(stories.values()), runs)
-    text = page if isinstance(page, str) else "".join(page)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    text = render(list(stories.values()), runs)
+    _make(path.parent)
     write(path, text.encode())
     out.print(f"Page: {path}", markup=False)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steeltrap.harness.checks import Scorer
-from steeltrap.harness.commands.report import Found, summary
+from steeltrap.harness.commands.report import Found, summary, write_folder, write_page
 from steeltrap.harness.commands.watch import Watch
 from steeltrap.harness.drive import RunStopped
+from steeltrap.harness.environments import EnvironmentMissing, find
 from steeltrap.harness.gateway.budget import Purse
 from steeltrap.harness.memory import capabilities
 from steeltrap.harness.record import Record
@@ -18,6 +19,7 @@ from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
 from steeltrap.harness.settings import Settings, cells
 from steeltrap.harness.store import Cell, CellBusy, StoreError, open_cell, read_cell
+from steeltrap.reports.facts import distinct
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,9 +41,8 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
         RunStopped: a system could not be opened, or a model call not be answered; the other
             cells were run and are reported.
     """
-    planned = cells(asked)
+    planned, stopped = _runnable(cells(asked), aside)
     done: dict[Path, Found] = {}
-    stopped: list[str] = []
     purse = Purse()
     for number, settings in enumerate(planned, 1):
         try:
@@ -52,8 +53,35 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
             done[cell.folder] = Found(cell, record)
     if done:
         summary(list(done.values()), planned[0].folder, out)
+        if include := planned[0].include:
+            write_folder(list(done.values()), include, out, aside)
+            write_page(list(done.values()), planned[0].folder / "index.html", out, aside)
     if stopped:
         raise RunStopped("\n".join(dict.fromkeys(stopped)))
+
+
+def _runnable(planned: Sequence[Settings], aside: Console) -> tuple[list[Settings], list[str]]:
+    """The cells whose systems have their environments, and a word on the others, said at once too.
+
+    Where no cell has, all are given, and the first will say what is missing.
+    """
+    missing = distinct(one.environment for one in planned if not _installed(one))
+    able = [one for one in planned if one.environment not in missing]
+    if not missing or not able:
+        return list(planned), []
+    word = (
+        f"{', '.join(missing)}: not installed, so {len(planned) - len(able)} of {len(planned)} runs"
+        f" are left out; `steeltrap systems install {' '.join(missing)}` makes what they need"
+    )
+    aside.print(word, highlight=False, markup=False)
+    return able, [word]
+
+
+def _installed(settings: Settings) -> bool:
+    try:
+        return not settings.environment or bool(find(settings.environment))
+    except EnvironmentMissing:
+        return False
 
 
 def score(folder: Path, out: Console) -> None:
