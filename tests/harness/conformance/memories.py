@@ -265,20 +265,14 @@ class Background(Good):
 
 @breaks("threads-where-claimed")
 class OneThread(Good):
-    def open(self, folder: Path) -> None:
-        super().open(folder)
-        self.database = sqlite3.connect(":memory:")
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread = threading.get_ident()
 
-    def ingest(self, turn: Utterance) -> None:
-        self.opened()
-        self.database.execute("SELECT 1")
-        super().ingest(turn)
-
-    def fork(self) -> Memory:
-        database = self.__dict__.pop("database")
-        twin = super().fork()
-        self.database = twin.database = database  # type: ignore[attr-defined]
-        return twin
+    def keep(self, turn: Utterance) -> None:
+        if threading.get_ident() != self.thread:
+            raise RuntimeError("created in another thread")
+        super().keep(turn)
 
 
 @breaks("well-formed-replies")
