@@ -88,7 +88,7 @@ def scripts(
     wanted = source.chosen("locomo", "category", list(categories), list(CATEGORIES))
     (file,) = source.find(path, _CARD, [[_DATA]])
     data = source.read(file, _CARD, [_DATA], check=check)
-    samples: list[_Sample] = source.decoded(data, list[_Sample])
+    samples = [source.record(data, at, raw, _Sample) for at, raw in enumerate(source.records(data))]
     flags: dict[tuple[int, int], str] = {}
     settings: dict[str, Any] = {"sha256": data.identity, "categories": wanted}
     if audit is not None:

@@ -272,7 +272,7 @@ def _fetched(address: str, about: Card) -> Path:
         return Path(datasets.DownloadManager().download(address))
     except Exception as error:  # each way of fetching has errors of its own
         raise DatasetError(
-            f"{_shown(address)}: cannot be fetched ({_first_line(error)}). Without a network, set"
+            f"{_shown(address)}: cannot be fetched ({_words(error)}). Without a network, set"
             f" script.path to a copy of your own. Get {about.source}"
         ) from None
 
@@ -282,8 +282,8 @@ def _shown(address: str) -> str:
     return re.sub(r"//[^/@]*@", "//", address)
 
 
-def _first_line(error: BaseException) -> str:
-    return _shown((str(error).strip() or type(error).__name__).split("\n", 1)[0])
+def _words(error: BaseException) -> str:
+    return _shown(f"{type(error).__name__}: {error}".split("\n", 1)[0])
 
 
 # ---------------------------------------------------------------- reading

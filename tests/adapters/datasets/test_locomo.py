@@ -199,7 +199,7 @@ def test_a_script_survives_its_file(file: Path, tmp_path: Path) -> None:
     ("break_it", "said"),
     [
         (lambda d: d[0].pop("qa"), "missing required field `qa`"),
-        (lambda d: d[0]["qa"][0].update(category=9), r"\$\[0\]\.qa\[0\]\.category"),
+        (lambda d: d[0]["qa"][0].update(category=9), r"record 1: .*\$\.qa\[0\]\.category"),
         (lambda d: d[0]["conversation"]["session_2"][1].pop("text"), "conv-1, session_2: .*text"),
         (lambda d: d[0]["conversation"].pop("session_2_date_time"), "conv-1, session_2"),
         (lambda d: d[0]["conversation"].update(session_2_date_time="noon"), "conv-1, session_2"),
