@@ -82,7 +82,7 @@ def _draw(data: pd.DataFrame) -> drawn.Figure:
         "mark": [MARKS[measured] for measured in data["measured"]],
         "words": [_words(row) for row in data.to_dict("records")],
         "framed": (data["claimed"] == "yes") & data["measured"].isin(["some", "violated"]),
-        "beside": [f"claimed: {said}" if said else "no claim" for said in data["claimed"]],
+        "beside": [f"claim: {said}" if said else "no claim" for said in data["claimed"]],
     }))  # fmt: skip
 
 
