@@ -459,7 +459,8 @@ def _compared(asked: Probe, answer: Answer, by: Judge) -> Judgement:
             by.kind
         ](said, golds)
     verdict: Verdict = "correct" if score >= by.right_from else "wrong"
-    if verdict == "wrong" and name != "abstention" and matching.abstains(said):
+    if name != "abstention" and matching.abstains(said) and not matching.exact(said, golds):
+        # "I do not know" holds "no", and shares words with it
         verdict = "abstained"
     return Judgement(
         step=answer.step, question=answer.question, verdict=verdict, score=score,

@@ -107,6 +107,8 @@ def test_abstentions_are_what_readers_are_told_to_say(answer: str, found: bool) 
         ("substring", "substring", "Rex", ("Max",), "It is Max", "correct"),
         ("substring", "substring", "Rex", (), "I do not know.", "abstained"),
         ("substring", "substring", "Rex", (), "It is Tom", "wrong"),
+        ("substring", "substring", "no", (), "I do not know.", "abstained"),
+        ("f1", "locomo/open-domain", "No", (), "No information available", "abstained"),
         ("exact", "exact", "Rex", (), "It is Rex", "wrong"),
         ("f1", "locomo/multi-hop", "Spain, Italy", (), "Italy, Spain", "correct"),
         ("f1", "locomo/2", "7 May 2023", (), "No information available", "abstained"),
