@@ -165,7 +165,7 @@ def html(played: Play) -> str:
 
 
 def _line(kind: str, who: str, words: str) -> str:
-    return f'<div class="{kind}"><dt>{escape(who)}</dt><dd>{escape(words)}</dd></div>'
+    return f'<div class="{kind}"><dt>{escape(who)}</dt> <dd>{escape(words)}</dd></div>'
 
 
 def _lines(step: Step, played: Play, *, several: bool, ends: bool) -> list[str]:

@@ -36,7 +36,7 @@ from steeltrap.harness.drive import Driver
 from steeltrap.harness.memory import CAPABILITIES, capabilities
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Outcome
-from steeltrap.harness.script import ABOUTS, ASKS, OPS, Script
+from steeltrap.harness.script import ABOUTS, ASKS, OPS, Audit, Script, Step
 from steeltrap.harness.verdict import BEYOND, CONDITIONS, NAMES
 from steeltrap.reports.explain import ASKS as ASKED
 from steeltrap.reports.explain import EXPLAINED
@@ -46,7 +46,7 @@ from steeltrap.workloads.families import ALONE, EVERY, FAMILIES
 __all__ = ["PARTS", "MissingWords", "forget"]
 
 CONFIGS: Final = Path(str(importlib.resources.files("steeltrap.configs")))
-COLUMNS: Final = 88
+COLUMNS: Final = 80
 EXAMPLES: Final = Path(__file__).parent / "examples"
 
 
@@ -173,7 +173,8 @@ def centre() -> str:
 
 def asked(condition: str) -> str:
     """What a condition asks."""
-    return f"*{ASKED[condition]}*"
+    words = ASKED[condition].partition(": ")[2]
+    return f"*{words[0].upper()}{words[1:]}*"
 
 
 @functools.cache
@@ -253,30 +254,38 @@ def _lived(script: Script, without: Sequence[str] = ()) -> Outcome:
 
 def blind() -> str:
     """What becomes of each condition when a memory that is right hides what it is."""
+    hidden = {f"no `{name}`": (name,) for name in _METHODS} | {
+        "the five methods alone": (*_METHODS,)
+    }
     script = compose(ScriptSettings(name="adversarial", turns=250), seed=0)
     whole = _lived(script)
-    rows = [["everything shown", *(_cell(whole, whole, c) for c in (*CONDITIONS, BEYOND))]]
-    for name in _METHODS:
-        left = _lived(script, [name])
-        rows.append([f"no `{name}`", *(_cell(left, whole, c) for c in (*CONDITIONS, BEYOND))])
-    nothing = _lived(script, list(_METHODS))
-    rows.append(
-        ["the five methods alone", *(_cell(nothing, whole, c) for c in (*CONDITIONS, BEYOND))]
+    left = {"everything": whole} | {words: _lived(script, gone) for words, gone in hidden.items()}
+    every = (*CONDITIONS, BEYOND)
+    verdicts = ([words, *(_cell(found, c) for c in every)] for words, found in left.items())
+    names = ([words, _unseen(left[words], whole) or "all of them are"] for words in hidden)
+    return (
+        _table(("the memory shows", *every), verdicts)
+        + "\n\nAnd by name:\n\n"
+        + _table(("the memory shows", "not seen any more"), names)
     )
-    return _table(("the memory shows", *CONDITIONS, "beyond"), rows)
 
 
-def _cell(found: Outcome, whole: Outcome, condition: str) -> str:
-    verdict, full = found.verdicts[condition], whole.verdicts[condition]
+def _cell(found: Outcome, condition: str) -> str:
+    verdict = found.verdicts[condition]
     if verdict.violations:
         raise MissingWords(f"the ideal memory shows {condition} when it hides something")
+    return f"{_WORDS[verdict.validity]}<br>{verdict.opportunities}"
+
+
+def _unseen(found: Outcome, whole: Outcome) -> str:
+    """The violations that were put to the test, and are not where something is hidden."""
     lost = [
-        f"`{name}`"
+        f"[{name}](violations.md#{name})"
+        for condition, verdict in found.verdicts.items()
         for name, tally in verdict.names.items()
-        if full.names[name].opportunities and not tally.opportunities
+        if whole.verdicts[condition].names[name].opportunities and not tally.opportunities
     ]
-    words = [_WORDS[verdict.validity], f"{verdict.opportunities}"]
-    return " ".join(words) + (f"<br>not seen: {', '.join(lost)}" if lost else "")
+    return ", ".join(lost)
 
 
 # ---------------------------------------------------------------- settings and commands
@@ -417,14 +426,21 @@ def example_family() -> str:
 
     second_thoughts = runpy.run_path(str(EXAMPLES / "family.py"))["second_thoughts"]
 
+    chosen = ScriptSettings(name="second-thoughts", turns=16, families={"second-thoughts": 1.0})
     with mock.patch.dict(EVERY, {"second-thoughts": second_thoughts}):
-        script = compose(
-            ScriptSettings(name="second-thoughts", turns=4, families={"second-thoughts": 1.0}), 1
-        )
+        script = compose(chosen, seed=1)
+    first = script.steps[0].changes[0].unit
+    episode = [
+        step for step in script.steps if not isinstance(step, Audit) and _is_about(step, first)
+    ]
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system=None)
-    table(script.steps, console, header=True)
+    table(episode, console, header=True)
     lines = (line.rstrip() for line in console.export_text().splitlines())
     return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def _is_about(step: Step, unit: str) -> bool:
+    return unit in (getattr(step, "unit", None), *(op.unit for op in getattr(step, "ops", ())))
 
 
 def forget() -> None:
