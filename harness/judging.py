@@ -32,8 +32,10 @@ from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.store import Cell
 
 __all__ = [
+    "BrokenJudgement",
     "Judgement",
     "JudgementsHeader",
+    "compare_texts",
     "event_order",
     "judge",
     "judge_of",
@@ -42,6 +44,7 @@ __all__ = [
     "prompt",
     "read_judgements",
     "rule",
+    "verdict_of",
 ]
 
 FORMAT: Final = "steeltrap-judgements"
@@ -216,7 +219,7 @@ def prompt(asked: Probe, text: str) -> Prompt:
 # ---------------------------------------------------------------- what a model says
 
 
-class _Broken(ValueError):
+class BrokenJudgement(ValueError):
     """A judge's answer is not of the form that it was asked for."""
 
 
@@ -239,11 +242,16 @@ _Found = tuple[Verdict, float, dict[str, float], list[float], str]
 """Verdict, score, scores by convention, points, reason."""
 
 
-def _found(text: str, asked: Probe, right_from: float) -> _Found:
+def verdict_of(text: str, asked: Probe, right_from: float) -> _Found:
     """What a judge's answer says.
 
+    Args:
+        text: the answer.
+        asked: the question that was judged.
+        right_from: see `Judge`.
+
     Raises:
-        _Broken: it cannot be read.
+        BrokenJudgement: it cannot be read.
     """
     name = rule(asked.judged)
     kind = {"verdict": _Said, "points": _Points, "events": _Events}[_texts().rules[name].gives]
@@ -251,7 +259,7 @@ def _found(text: str, asked: Probe, right_from: float) -> _Found:
     try:
         said = msgspec.json.decode(found[0] if found else text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _Broken(f"the judge's answer is not as asked: {error}") from None
+        raise BrokenJudgement(f"the judge's answer is not as asked: {error}") from None
     reason = " ".join(said.reason.split())[:_REASON_CHARS]
     if isinstance(said, _Said):
         verdict = said.verdict
@@ -265,11 +273,13 @@ def _found(text: str, asked: Probe, right_from: float) -> _Found:
 def _by_points(said: _Points, rubric: int, right_from: float, reason: str) -> _Found:
     points = said.points
     if len(points) != rubric or set(points) - {0.0, 0.5, 1.0}:
-        raise _Broken(f"the judge's answer has points {points} for a rubric of {rubric}")
+        raise BrokenJudgement(f"the judge's answer has points {points} for a rubric of {rubric}")
     scores = {"half": fmean(points), "floored": fmean(map(floor, points))}
     if isinstance(said, _Events):
         if any(not 0 <= event <= rubric for event in said.events):
-            raise _Broken(f"the judge's answer has events {said.events} for a rubric of {rubric}")
+            raise BrokenJudgement(
+                f"the judge's answer has events {said.events} for a rubric of {rubric}"
+            )
         scores["tau"], scores["tau_f1"] = event_order(said.events, rubric)
     score = scores["half"]
     verdict: Verdict = "abstained" if said.abstained else "wrong"
@@ -407,7 +417,7 @@ async def _judged(
             error=f"no answer: {answer.error}",
         )  # fmt: skip
     if asker is None:
-        return _compared(asked, answer, by)
+        return compare_texts(asked, answer, by)
     put = prompt(asked, answer.text)
     line = Judgement(
         step=answer.step, question=answer.question, prompt_sha256=put.sha256, verdict="error"
@@ -433,8 +443,8 @@ async def _asked(
             return msgspec.structs.replace(line, error=error.message or error.kind, asked=nth)
         usage = usage + reply.usage if usage.calls else reply.usage
         try:
-            verdict, score, scores, points, reason = _found(reply.text, asked, by.right_from)
-        except _Broken as error:
+            verdict, score, scores, points, reason = verdict_of(reply.text, asked, by.right_from)
+        except BrokenJudgement as error:
             why = str(error)
             continue
         return msgspec.structs.replace(
@@ -444,8 +454,17 @@ async def _asked(
     return msgspec.structs.replace(line, usage=usage, asked=line.asked + 2, error=why)
 
 
-def _compared(asked: Probe, answer: Answer, by: Judge) -> Judgement:
-    """Judge by comparing texts."""
+def compare_texts(asked: Probe, answer: Answer, by: Judge) -> Judgement:
+    """Judge by comparing texts.
+
+    An abstention is right only where there is nothing to know, also where it shares words with the
+    gold; `score` is the benchmark's own all the same.
+
+    Args:
+        asked: the question.
+        answer: to it.
+        by: says how texts are compared.
+    """
     said, name = answer.text, rule(asked.judged)
     golds = [asked.gold, *(() if name in ("points", "ordering") else asked.rubric)]
     golds = [gold for gold in golds if gold]

@@ -12,12 +12,14 @@ import pytest
 
 from steeltrap.harness.cli import main
 from steeltrap.harness.judging import (
+    BrokenJudgement,
     Judgement,
     event_order,
     judgeable,
     prompt,
     read_judgements,
     rule,
+    verdict_of,
 )
 from steeltrap.harness.scores import read_scores
 from steeltrap.harness.script import Probe
@@ -144,6 +146,66 @@ def test_records_without_an_answer_are_not_judged() -> None:
     assert not judgeable(asked("beam/summarization", "gold alone"))
     assert judgeable(asked("beam/summarization", "", "a point"))
     assert judgeable(asked("locomo/adversarial", ""))
+
+
+# ---------------------------------------------------------------- points of a rubric
+
+
+def points(judged: str, rubric: int = 2, **said: Any) -> tuple[str, float, dict[str, float]]:
+    """Verdict, score and conventions for what a judge said of a rubric."""
+    told = asked(judged, "", *(f"point {n}" for n in range(rubric)))
+    return verdict_of(json.dumps(said), told, 0.5)[:3]
+
+
+def test_half_points_count_half_or_nothing() -> None:
+    """BEAM's prompt allows half points and its scorer cuts them off: both stand side by side."""
+    verdict, score, scores = points("beam/summarization", points=[1, 0.5])
+    assert ("correct", 0.75) == (verdict, score)
+    assert {"half": 0.75, "floored": 0.5} == scores
+
+
+def test_an_answer_is_right_from_a_share_of_its_points() -> None:
+    """Below it is wrong, or an abstention where the answer says that it does not know."""
+    assert "correct" == points("beam/summarization", points=[1, 0])[0]
+    assert "wrong" == points("beam/summarization", points=[0.5, 0])[0]
+    assert "abstained" == points("beam/summarization", points=[0, 0], abstained=True)[0]
+    assert "correct" == points("beam/abstention", points=[1, 1], abstained=True)[0]
+
+
+def test_events_are_scored_by_presence_and_by_order() -> None:
+    """All events in the wrong order: every point is there, and none of the order."""
+    _, score, scores = points("beam/event-ordering", points=[1, 1], events=[2, 1])
+    assert 1.0 == score
+    assert {"half": 1.0, "floored": 1.0, "tau": 0.0, "tau_f1": 0.0} == scores
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        ("beam/summarization", {"points": [1]}),
+        ("beam/summarization", {"points": [1, 0, 1]}),
+        ("beam/summarization", {"points": [1, 0.7]}),
+        ("beam/summarization", {"points": [1, 2]}),
+        ("beam/summarization", {"points": "1, 1"}),
+        ("beam/event-ordering", {"points": [1, 1], "events": [3]}),
+        ("beam/event-ordering", {"points": [1, 1], "events": [-1]}),
+        ("beam/event-ordering", {"points": [1, 1]}),
+    ],
+)
+def test_points_that_do_not_fit_the_rubric_are_no_judgement(
+    judged: str, said: dict[str, Any]
+) -> None:
+    """A judge that skips a point, or invents a mark or an event, has not judged."""
+    with pytest.raises(BrokenJudgement):
+        points(judged, **said)
+
+
+def test_abstaining_is_right_where_nothing_can_be_known() -> None:
+    """A judge may call it by either name."""
+    told = asked("longmemeval/abstention", "")
+    for word, verdict in (("abstained", "correct"), ("correct", "correct"), ("wrong", "wrong")):
+        assert verdict == verdict_of(json.dumps({"verdict": word}), told, 0.5)[0]
+    assert "abstained" == verdict_of('{"verdict": "abstained"}', asked(), 0.5)[0]
 
 
 # ---------------------------------------------------------------- order of events

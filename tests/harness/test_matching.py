@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steeltrap.harness.answers import Answer
-from steeltrap.harness.judging import _compared, judge_of
+from steeltrap.harness.judging import compare_texts, judge_of
 from steeltrap.harness.matching import abstains, exact, f1, f1_locomo, substring
 from steeltrap.harness.script import Probe
 
@@ -127,4 +127,4 @@ def test_verdicts_without_a_model(
         judged=judged,
     )  # fmt: skip
     line = Answer(step=0, question="q", prompt_sha256="", items=0, context_tokens=0, text=answer)
-    assert verdict == _compared(asked, line, judge_of(judge, "")).verdict
+    assert verdict == compare_texts(asked, line, judge_of(judge, "")).verdict
