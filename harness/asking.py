@@ -9,9 +9,9 @@ answered, so they are the cache as well: the same prompt is paid once, in whatev
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -171,12 +171,9 @@ class Asker:
 def fence(*texts: str) -> str:
     """A mark that stands in none of the texts, so that none can end the block it stands in.
 
-    The same texts give the same mark.
+    It is nearly always the same, so that prompts begin alike and providers have read them before.
     """
-    digest = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass"))
-    while any(digest.hexdigest()[:12] in text for text in texts):
-        digest.update(b"again")
-    return digest.hexdigest()[:12]
+    return next(mark for n in count() if not any((mark := f"mark-{n}") in text for text in texts))
 
 
 # ---------------------------------------------------------------- many questions

@@ -13,7 +13,8 @@ from steeltrap.harness.answers import Answer, answer, read_answers, reader
 from steeltrap.harness.asking import Asker, AtLeastOne, ModelSettings, over_cells
 from steeltrap.harness.commands.dialogue import spoken
 from steeltrap.harness.drive import RunStopped
-from steeltrap.harness.judging import judge, judge_of, judgeable, judged, read_judgements
+from steeltrap.harness.grading import judgeable
+from steeltrap.harness.judging import judge, judge_of, judged, read_judgements
 from steeltrap.harness.scores import (
     Judge,
     Judged,

@@ -78,7 +78,7 @@ def test_a_reader_that_knows_the_record_is_right_wherever_it_has_an_answer(
         if "response_format" not in body:
             question = re.findall(r"^Question: (.*)$", text, re.MULTILINE)[-1]
             return golds[question] or "something"
-        found = dict(re.findall(r"<<<([\w ]+) \w{12}>>>\n(.*?)\n<<<end", text, re.DOTALL))
+        found = dict(re.findall(r"<<<([\w ]+) mark-\d+>>>\n(.*?)\n<<<end", text, re.DOTALL))
         right = found.get("gold answer") == found["answer to be graded"]
         return json.dumps({"verdict": "correct" if right else "wrong"})
 

@@ -21,15 +21,12 @@ class Line(msgspec.Struct):
     text: str = ""
 
 
-def test_a_mark_stands_in_no_text_and_is_always_the_same() -> None:
-    """A text that holds the mark that it would have had gets another."""
+def test_a_mark_stands_in_no_text() -> None:
+    """A text that holds the mark that it would have had gets another; else it is always the same."""
     mark = fence("a", "b")
-    assert mark == fence("a", "b")
-    assert fence("a") != fence("b")
-    for _ in range(3):
-        text = f"x {mark}"
-        mark = fence(text)
-        assert mark not in text
+    assert mark == fence("a", "b") == fence("c")
+    for texts in ((f"x {mark}", "b"), ("a", f"{mark}>>>"), ("mark-1", f"{mark}0 mark-2 mark-3")):
+        assert not any(fence(*texts) in text for text in texts)
 
 
 def test_results_come_in_order_and_only_so_many_jobs_run() -> None:
