@@ -116,6 +116,7 @@ def _draw_counted(
         aside = step * (place - (len(names) - 1) / 2)
         points(axes, [place_of(key) + aside for key in rows[over]], rows, looks[name])
     axes.set_xticks([place_of(key) for key in keys], [f"{key}" for key in keys])
+    axes.set_xlim(place_of(keys[0]) - 0.5 * gap, place_of(keys[-1]) + 0.5 * gap)
     axes.set_ylim(0, max(0.05, 1.05 * data[["value", "high"]].max().max()))
     percent_axis(axes.yaxis)
     axes.set_xlabel(x_label)

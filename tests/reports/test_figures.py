@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -295,6 +296,8 @@ def test_cost_is_in_dollars_only_where_all_prices_are_known() -> None:
     found = rows(named(figures([asked, free]), "recall-and-cost"), cost="prompt")
     assert [("gem", 10.0, True), ("flat", 0.0, True)] == [(r["system"], r["value"], r["pareto"]) for r in found]  # fmt: skip
     asked.outcome.cost_usd = 0.25
+    dear = full("dear", 0, 1)
+    assert [] == rows(named(figures([asked, free, dear]), "recall-and-cost"), cost="usd")
     found = rows(named(figures([asked, free]), "recall-and-cost"), cost="usd")
     assert [("gem", 0.25), ("flat", 0.0)] == [(row["system"], row["value"]) for row in found]
 
@@ -401,13 +404,30 @@ def _texts(drawn: Any) -> list[Any]:
     return [text for text in drawn.findobj(Text) if text.get_visible()]
 
 
+def test_long_names_do_not_run_into_each_other() -> None:
+    """A row is as high as the name of its system."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    found = figures([full(name, 0, 1) for name in HOSTILE])
+    for one in (found[0], named(found, "leakage")):
+        with house():
+            drawn = one.draw(one.data)
+            canvas: Any = FigureCanvasAgg(drawn)
+            canvas.draw()
+            names = [text for text in drawn.axes[0].get_yticklabels() if text.get_text()]
+            boxes = [text.get_window_extent(canvas.get_renderer()) for text in names]
+        assert len(HOSTILE) == len(boxes)
+        assert all(below.y1 <= above.y0 + 1 for above, below in itertools.pairwise(boxes))
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> None:
     """No name is parsed, none stops a figure, and what a font lacks is written as its number."""
     found = figures([full(name, seed, 1) for seed in (0, 1)], [Claim(name.split(" ")[0], "C1", "no", "w", "s")])  # fmt: skip
     for one in (found[0], found[2], found[-1]):
-        with house():
-            text = words(one.draw(one.data))
+        drawn = one.draw(one.data)
+        assert not any(text.get_parse_math() for text in _texts(drawn) if text.get_text())
+        text = words(drawn)
         joined = ["".join(part.split()) for part in text]
         assert any("".join(label(name).split()) == part for part in joined), one.name
     pdf, png, csv = save(found[0], tmp_path)
