@@ -39,7 +39,8 @@ INCLUDED: Final = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Take in the pages that lie beside the code."""
+    """Take in the pages that lie beside the code, and run what the others show the output of."""
+    made.prepare(page.content_string for page in files.documentation_pages())
     for source, uri in INCLUDED.items():
         text = _relinked((ROOT / source).read_text(), source, uri)
         files.append(File.generated(config, uri, content=text))

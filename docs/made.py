@@ -20,6 +20,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -43,7 +44,7 @@ from steeltrap.reports.explain import EXPLAINED
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import ALONE, EVERY, FAMILIES
 
-__all__ = ["PARTS", "MissingWords", "forget"]
+__all__ = ["PARTS", "MissingWords", "forget", "prepare"]
 
 CONFIGS: Final = Path(str(importlib.resources.files("steeltrap.configs")))
 COLUMNS: Final = 80
@@ -371,9 +372,11 @@ def _printed(command: str) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
 
 
-def output(command: str) -> str:
-    """A command and what it prints."""
-    return f"```console\n$ {command}\n{_printed(command)}\n```"
+def prepare(pages: Iterable[str]) -> None:
+    """Run the commands of all pages beforehand, two at a time."""
+    asked = re.findall(r"<!-- made: (?:run|part .+? of) (.+?) -->", "\n".join(pages))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(_printed, dict.fromkeys(asked)))
 
 
 def part(words: str) -> str:
@@ -389,8 +392,7 @@ def part(words: str) -> str:
 
 def run(command: str) -> str:
     """Run a command for the files that it writes; nothing is shown."""
-    _printed(command)
-    return ""
+    return _printed(command)[:0]
 
 
 def section(words: str) -> str:
@@ -471,7 +473,6 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "config": config,
     "systems": systems,
     "commands": commands,
-    "output": output,
     "part": part,
     "run": run,
     "code": code,

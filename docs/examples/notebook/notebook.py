@@ -3,7 +3,7 @@
 # region five
 from pathlib import Path
 
-from steeltrap.harness.memory import Item, Query, Subject, Utterance
+from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 
 
 class Notebook:
@@ -11,14 +11,15 @@ class Notebook:
 
     def __init__(self, keep: int = 50) -> None:
         self.keep = keep
+        self.turns: list[Utterance] | None = None
 
     def open(self, folder: Path) -> None:  # noqa: ARG002
         """Begin empty; files, if any, go below the folder."""
-        self.turns: list[Utterance] = []
+        self.turns = []
 
     def ingest(self, turn: Utterance) -> None:
         """Write a turn down, and let the oldest go."""
-        self.turns = [*self.turns, turn][-self.keep :]
+        self.turns = [*self._opened(), turn][-self.keep :]
 
     def retrieve(self, query: Query) -> list[Item]:
         """Best first, at most as many as may be served."""
@@ -28,9 +29,16 @@ class Notebook:
 
     def settle(self) -> None:
         """Nothing runs in the background."""
+        self._opened()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let everything go."""
+        self.turns = None
+
+    def _opened(self) -> list[Utterance]:
+        if self.turns is None:
+            raise MemoryFault("not open")
+        return self.turns
 
     # endregion
     # region more
@@ -42,19 +50,19 @@ class Notebook:
         """`erase`: what names the topic, or everything of the tenant."""
         self.turns = [
             turn
-            for turn in self.turns
+            for turn in self._opened()
             if turn.tenant != tenant or (subject and subject.topic not in turn.text)
         ]
 
     def fork(self) -> "Notebook":
         """`fork`: a copy to be asked, so that a question changes nothing."""
         copy = Notebook(self.keep)
-        copy.turns = list(self.turns)
+        copy.turns = list(self._opened())
         return copy
 
     # endregion
     def _of(self, tenant: str) -> list[Utterance]:
-        return [turn for turn in self.turns if turn.tenant == tenant]
+        return [turn for turn in self._opened() if turn.tenant == tenant]
 
 
 # region help
