@@ -46,9 +46,9 @@ def recall_and_cost(systems: Systems, looks: Mapping[str, Look]) -> Figure | Non
         return None
     data = pd.DataFrame(rows)
     caption = (
-        "Share of set current values that were answered right, against tokens served to a query "
-        "(left) and against what models were asked (right). Filled, on the line: no other system "
-        f"gives more for less (Pareto). {over_seeds(data)}"
+        "Share of set current values that were answered right, against "
+        f"{' and '.join(_LABELS[cost] for cost in data['cost'].unique())}. Filled, on the line: no "
+        f"other system gives more for less (Pareto). {over_seeds(data)}"
     )
     return Figure("recall-and-cost", "Recall against cost", caption, data, partial(_draw, looks))
 

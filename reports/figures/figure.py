@@ -67,7 +67,8 @@ def _csv(data: pd.DataFrame) -> str:
 
 
 def _plain(cell: Any) -> Any:
-    """Text that a spreadsheet does not take for a formula."""
-    if isinstance(cell, str) and cell.lstrip().startswith(("=", "+", "-", "@")):
-        return f"'{cell}"
-    return cell
+    """Text on one line, that a spreadsheet does not take for a formula."""
+    if not isinstance(cell, str):
+        return cell
+    text = " ".join(cell.splitlines())
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text
