@@ -188,7 +188,8 @@ def _families(script: Path) -> dict[str, str]:
         for line in script.read_bytes().splitlines():
             turn = msgspec.json.decode(line, type=_Turn)
             for op in turn.ops:
-                found.setdefault(op.unit, turn.family)
+                if op.unit:
+                    found.setdefault(op.unit, turn.family)
     except OSError as error:
         raise RecordError(
             f"{script}: cannot be read ({error.strerror}); it is a part of the run"

@@ -341,6 +341,27 @@ def test_whether_it_holds_beyond_these_scripts_is_another_question() -> None:
     assert (c1.verdict, c1.general, c1.p) == ("worse", "same", None)
 
 
+def test_few_seeds_are_too_few_for_a_test_over_runs() -> None:
+    """No permutation of six seeds can reach 0.01, so their units are tested instead."""
+    assert measure(compare(*sides([[0]] * 6, [[1]] * 6)), "C1").test == "units"
+    assert measure(compare(*sides([[0]] * 8, [[1]] * 8)), "C1").test == "permutation"
+
+
+def test_wall_times_are_no_tests() -> None:
+    """Another machine is slower on every seed, which neither counts nor costs a test."""
+    base = [run(seed=seed, metrics={"p95_ms": 1.0}) for seed in range(8)]
+    found = compare(base, [run(seed=seed, metrics={"p95_ms": 2.0}) for seed in range(8)])
+    assert (found.tests, found.exit_code) == (0, 0)
+
+
+def test_a_family_of_a_system_that_varies_is_no_worse_than_its_condition() -> None:
+    """Single families are not tested: they show where a tested difference lies, and no other."""
+    found = compare(*sides([[1, 2, 0], [2, 3, 1], [0, 1, 1]], [[2, 1, 1], [3, 2, 1], [0, 1, 2]]))
+    assert measure(found, "C1", "flip-flop").verdict == "same"
+    found = compare(*sides([[1, 2, 0], [2, 3, 1], [0, 1, 1]], [[5, 6, 4], [7, 6, 6], [5, 4, 4]]))
+    assert measure(found, "C1", "flip-flop").red
+
+
 def test_tests_that_could_not_come_out_cost_nothing() -> None:
     """Holm is over the tests that could have reached the level."""
     base, new = sides([[0]] * 8, [[1]] * 8)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from steeltrap.adapters.flat import Flat
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.adapters.mutants import MUTANTS
 from steeltrap.harness.compare import compare, read_side
@@ -133,6 +134,22 @@ def test_a_broken_memory_is_red_through_noise(mutant: str, tmp_path: Path) -> No
     found = compare(*pools)
     assert found.versus[0].steadiness == "varies"
     assert conditions(mutant) == red(*pools)
+
+
+def test_points_of_a_family_are_those_that_were_counted(tmp_path: Path) -> None:
+    """What an audit shows of a unit belongs to the family of the unit, as its counts do."""
+    (flat,) = ran(tmp_path, Flat, [script("adversarial", 100, 0)])
+    points: dict[tuple[str, str], set[tuple[str, int]]] = {}
+    for name, family, unit, step in flat.sample.violated():
+        points.setdefault((family, CONDITION_OF[name]), set()).add((unit, step))
+    told = {
+        (family, condition): violations
+        for family, rows in flat.sample.families.items()
+        for condition, (violations, _) in rows.items()
+        if violations and family
+    }
+    assert len(told) > 5
+    assert told == {key: len(found) for key, found in points.items() if key[0]}
 
 
 # ---------------------------------------------------------------- harmless
