@@ -45,6 +45,7 @@ _REASON_CHARS: Final = 300
 LOCOMO: Final = {
     "multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5",
 }  # fmt: skip
+"""LoCoMo's categories by name."""
 _RULES: Final[dict[str, RuleName]] = {
     "longmemeval/temporal-reasoning": "temporal",
     "longmemeval/knowledge-update": "update",
@@ -94,19 +95,23 @@ def texts() -> tuple[dict[str, int], str]:
 # ---------------------------------------------------------------- rules
 
 
-def rule(judged: str) -> RuleName:
-    """The rule for a question, by how its benchmark scores it (`Probe.judged`)."""
-    where, _, what = judged.replace("_", "-").partition("/")
+def rule(asked: Probe) -> RuleName:
+    """The rule for a question, by how its benchmark scores it (`Probe.judged`).
+
+    Where the record says that there is nothing to know (a flag `abstention`), abstaining is right;
+    BEAM says so in the rubric's points.
+    """
+    where, _, what = asked.judged.partition("/")
     if where == "locomo":
         what = LOCOMO.get(what, what)
-    elif where == "longmemeval" and what.endswith("-abs"):
-        what = "abstention"
+    if where != "beam" and "abstention" in asked.flags:
+        return "abstention"
     return _RULES.get(f"{where}/{what}", "points" if where == "beam" else "general")
 
 
 def judgeable(asked: Probe) -> bool:
     """Whether the record says what a right answer is."""
-    match rule(asked.judged):
+    match rule(asked):
         case "abstention":
             return True
         case "points" | "ordering":
@@ -123,7 +128,7 @@ def prompt(asked: Probe, text: str) -> Prompt:
         text: the answer.
     """
     forms = _texts()
-    entry = forms.rules[rule(asked.judged)]
+    entry = forms.rules[rule(asked)]
     blocks = {"question": asked.text, "gold answer": asked.gold}
     if entry.gives == "verdict":
         blocks["other right answers"] = "\n".join(asked.rubric)
@@ -180,7 +185,7 @@ def verdict_of(text: str, asked: Probe, right_from: float) -> _Found:
     Raises:
         BrokenJudgement: it cannot be read.
     """
-    name = rule(asked.judged)
+    name = rule(asked)
     kind = {"verdict": _Said, "points": _Points, "events": _Events}[_texts().rules[name].gives]
     found = re.search(r"\{.*\}", text, re.DOTALL)  # some put it between fences, or words before it
     try:

@@ -255,7 +255,7 @@ def compare_texts(asked: Probe, answer: Answer, by: Judge) -> Judgement:
         answer: to it.
         by: says how texts are compared.
     """
-    said, name = answer.text, rule(asked.judged)
+    said, name = answer.text, rule(asked)
     golds = [asked.gold, *(() if name in ("points", "ordering") else asked.rubric)]
     golds = [gold for gold in golds if gold]
     where, _, what = asked.judged.partition("/")

@@ -19,8 +19,10 @@ from steeltrap.harness.scores import (
     Judge,
     Judged,
     Reader,
+    Row,
     Score,
     ScoresError,
+    Use,
     read_scores,
     score,
 )
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["agree", "answers", "judgements"]
 
 Settings = TypeVar("Settings", bound=ModelSettings)
-_CONVENTIONS: Final = ("floored", "tau", "tau_f1")
-"""Scores of BEAM beside the mean of its points."""
+_CONVENTIONS: Final = ("half", "floored", "tau", "tau_f1")
+"""Scores of BEAM, as in `Judgement.scores`."""
 
 
 class _Answering(ModelSettings, frozen=True, kw_only=True):
@@ -179,6 +181,10 @@ class _Group:
         out.print(_verdicts(total, self.names))
         if any(row.left_out for row in total.rows):
             out.print("* without the questions whose gold answer is known to be wrong")
+        if any(row.scores for row in total.rows):
+            out.print()
+            out.print(_by_convention(total, self.names))
+        out.print()
         out.print(_use(total))
 
 
@@ -284,26 +290,42 @@ def _usd(dollars: float | None) -> str:
 
 
 def _verdicts(total: Score, names: dict[str, str]) -> Table:
-    conventions = [name for name in _CONVENTIONS if any(name in row.scores for row in total.rows)]
-    table = _table("category", "n", "right", "wrong", "abstained", "errors", "right %", "score", *conventions)  # fmt: skip
+    table = _table("category", "n", "right", "wrong", "abstained", "errors", "right %", "score")
     for row in total.rows:
-        name = f"{row.category} {names.get(row.category, '')}".strip()
-        name += " *" if row.left_out else ""
         given = row.n - row.errors
         table.add_row(
-            _cell_text(name), *map(str, (row.n, row.right, row.wrong, row.abstained, row.errors)),
+            _cell_text(_name(row, names)), *_numbers(row),
             f"{100 * row.right / given:.1f}" if given else "-", _score(row.score),
-            *(_score(row.scores.get(name)) for name in conventions),
             end_section=row.category == "all",
         )  # fmt: skip
     return table
+
+
+def _by_convention(total: Score, names: dict[str, str]) -> Table:
+    """Scores beside the mean of points, for the categories that have them."""
+    table = _table("category", *_CONVENTIONS)
+    for row in total.rows:
+        if row.scores:
+            scores = (_score(row.scores.get(name)) for name in _CONVENTIONS)
+            table.add_row(_cell_text(_name(row, names)), *scores, end_section=row.category == "all")
+    return table
+
+
+def _name(row: Row, names: dict[str, str]) -> str:
+    """`2 temporal *`: the category, its name, and whether wrong golds are left out."""
+    words = (row.category, names.get(row.category, ""), "*" if row.left_out else "")
+    return " ".join(word for word in words if word)
+
+
+def _numbers(row: Row | Use) -> list[str]:
+    return [str(number) for number in (row.n, row.right, row.wrong, row.abstained, row.errors)]
 
 
 def _use(total: Score) -> Table:
     """Whether what was served was used."""
     table = _table("evidence in the prompt", "n", "right", "wrong", "abstained", "errors")
     for row in total.use:
-        table.add_row(row.evidence, *map(str, (row.n, row.right, row.wrong, row.abstained, row.errors)))  # fmt: skip
+        table.add_row(row.evidence, *_numbers(row))
     return table
 
 
@@ -315,10 +337,10 @@ def _table(*header: str) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, name in enumerate(header):
-        numbers = place and name not in ("asked", "question") and len(header) > 5
-        table.add_column(_cell_text(name), justify="right" if numbers else "left")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    for name in header:
+        words = name in ("category", "run", "question", "asked", "evidence in the prompt")
+        table.add_column(_cell_text(name), justify="left" if words else "right")
     return table
 
 
