@@ -68,7 +68,7 @@ def flaky(make: type[Ideal], seed: object, share: float = 0.05) -> Callable[[], 
     class Flaky(make):  # type: ignore[misc, valid-type]
         def open(self, folder: Path) -> None:
             super().open(folder)
-            self.dice = random.Random(str(seed))
+            self.dice = random.Random(f"{seed} {self._header.seed}")
 
         def present(self, name: str) -> list[Item]:
             served: list[Item] = super().present(name)
@@ -122,7 +122,7 @@ def test_a_broken_memory_is_red(mutant: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "mutant",
-    [pytest.param(name, marks=pytest.mark.slow) if n else name for n, name in enumerate(SUBTLE[:5])],
+    [pytest.param(name, marks=pytest.mark.slow) if n else name for n, name in enumerate(SUBTLE[:4])],
 )  # fmt: skip
 def test_a_broken_memory_is_red_through_noise(mutant: str, tmp_path: Path) -> None:
     """Three runs a side on three scripts show a defect in a memory that varies by itself."""
