@@ -267,10 +267,12 @@ def test_tokens_per_query_are_differences_between_gauges() -> None:
 
 
 def test_footprint_has_truth_and_bound_once() -> None:
-    """Truth and beta are the script's: the mean over its seeds, however many systems ran."""
-    found = named(figures([full(s, seed, 0) for s in ("gem", "flat") for seed in (0, 1)]), "footprint")  # fmt: skip
-    assert [90.0, 120.0] == [row["value"] for row in rows(found, what="truth")]
-    assert [700.0, 800.0] == [row["value"] for row in rows(found, what="beta")]
+    """Truth and beta are the script's: the mean over its seeds, however many systems ran each."""
+    own = [full("gem", 0, 0), full("gem", 1, 0), full("flat", 0, 0)]
+    own[1].outcome.footprint = [(10, 5, 101, 110, 740.0), (20, 9, 201, 120, 800.0)]
+    found = named(figures(own), "footprint")
+    assert [100.0, 120.0] == [row["value"] for row in rows(found, what="truth")]
+    assert [720.0, 800.0] == [row["value"] for row in rows(found, what="beta")]
     assert [100.5, 200.5] == [row["value"] for row in rows(found, what="active", system="gem")]
 
 
