@@ -68,6 +68,10 @@ def _letter(letter: str) -> str:
     base, mark = unicodedata.normalize("NFD", letter)[0], unicodedata.normalize("NFD", letter)[1:]
     if base.isascii() and base.isalpha() and mark in _ACCENTS:
         return f"\\{_ACCENTS[mark]}{{{base}}}"
+    return _point(letter)
+
+
+def _point(letter: str) -> str:
     return f"U+{ord(letter):04X}"
 
 
@@ -166,9 +170,15 @@ def _spaced(drawn: str) -> str:
 
 
 def _lines(cell: str, width: int) -> list[str]:
+    """The lines of a cell, broken where they are too long as they will be shown."""
     return [
-        part for line in cell.split("\n") for part in textwrap.wrap(line, width) or [""]
-    ]  # fmt: skip
+        part for line in cell.split("\n") for part in textwrap.wrap(_shown(line), width) or [""]
+    ]
+
+
+def _shown(line: str) -> str:
+    """With code points where there is no letter."""
+    return "".join(_point(one) if _letter(one) == _point(one) else one for one in line)
 
 
 def _cell(lines: Sequence[str], side: str) -> str:

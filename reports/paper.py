@@ -95,7 +95,7 @@ def csv(table: Table) -> str:
     for column in frame.columns:
         if frame[column].dtype.kind not in "iufb":
             frame[column] = [_plain(value) for value in frame[column]]
-    text: str = frame.to_csv(index=False, lineterminator="\n")
+    text: str = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     return text
 
 
@@ -152,7 +152,7 @@ def _figure(path: str, caption: str) -> str:
         [
             r"\begin{figure}[htbp]",
             r"\centering",
-            rf"\includegraphics[width=\linewidth]{{{path}}}",
+            rf"\includegraphics{{{path}}}",
             rf"\caption{{{latex.escaped(caption)}}}",
             rf"\label{{fig:{name}}}",
             r"\end{figure}",

@@ -42,6 +42,44 @@ def test_an_experiment_sweeps_and_yields_to_what_was_asked() -> None:
     assert [("ideal", "figure-1", 0)] == swept("experiment=figure-1", "system=ideal")
 
 
+def test_the_parts_of_an_experiment_lie_in_one_folder() -> None:
+    """Each part is composed like a command of its own; all are of the whole, and say what it includes."""
+    found = cells(["experiment=paper", "seed=0", "runs=r"])
+    assert {Path("r/paper")} == {cell.folder for cell in found}
+    assert {Path("r/paper/include")} == {cell.include for cell in found}
+    scripts = {cell.config.script.name for cell in found}
+    assert {"adversarial", "figure-1", "dose", "leak-asking", "leak-telling"} == scripts
+    assert "gem salience=shared" in {cell.system for cell in found}
+    assert {50, 12} == {cell.config.window for cell in found}
+
+
+def test_what_is_asked_applies_to_every_part_that_has_it() -> None:
+    """It replaces the part's own value and axis; cells that parts come to share are run once."""
+    asked = ["experiment=paper", "system=flat,gem", "script.turns=40", "seed=3"]
+    found = cells(asked)
+    keys = [(cell.system, cell.config.script.name) for cell in found]
+    assert len(keys) == len(set(keys))
+    assert {"flat", "gem"} == {cell.config.system.name for cell in found}
+    assert {3} == {cell.config.seed for cell in found}
+    assert {40, None} == {cell.config.script.get("turns") for cell in found}
+    assert 1 == keys.count(("flat", "adversarial"))
+    assert ("gem salience=shared", "leak-asking") in keys
+    assert ("gem model.missed=0.4", "adversarial") in keys
+
+
+def test_what_no_part_has_is_refused() -> None:
+    """A key that fits nowhere is a slip, also in an experiment of parts."""
+    with pytest.raises(SettingsError, match=r"unknown setting 'script\.truns'"):
+        cells(["experiment=paper", "system=flat", "script.truns=40", "seed=0"])
+
+
+def test_nothing_is_included_by_default() -> None:
+    """Only an experiment, or whoever asks, has what a paper includes made at the end."""
+    assert None is cells([])[0].include
+    with pytest.raises(SettingsError, match=r"include=\.\./x: write the name of one folder"):
+        cells(["include=../x"])
+
+
 def test_a_system_is_named_with_what_was_set_differently() -> None:
     """Two settings of one system are two systems in every table."""
     asked = ("system=flat-window", "system.window_turns=5,20")

@@ -1,0 +1,198 @@
+"""The paper's Table 1, measured: a mark is given for what was seen, and never for silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steeltrap.harness.record import Dose, DoseResponse, Outcome, Record, RunSpec, Timing
+from steeltrap.harness.verdict import CONDITION_OF, NAMES, ConditionVerdict, Tally, judge
+from steeltrap.reports.table1 import (
+    CAPABILITIES,
+    FAMILIES,
+    attenuation,
+    family_of,
+    figure_1,
+    propagation,
+    retention,
+    retrieval,
+    table_1,
+)
+
+BETA = 1000.0
+
+
+def record(system: str = "gem", *, told: int = 5000, hops: dict[str, list[int]] | None = None,
+           dose: DoseResponse | None = None, model: dict[str, Any] | None = None,
+           **counts: tuple[int, int]) -> Record:  # fmt: skip
+    """A record with these violations and opportunities, by name; beta is 1 000 tokens."""
+    verdicts = {}
+    for condition, names in NAMES.items():
+        tallies = {name: Tally() for name in names}
+        for name, (violations, opportunities) in counts.items():
+            if CONDITION_OF[name.replace("_", "-")] == condition:
+                tallies[name.replace("_", "-")] = Tally(opportunities, violations)
+        v, o = sum(t.violations for t in tallies.values()), sum(t.opportunities for t in tallies.values())  # fmt: skip
+        verdicts[condition] = ConditionVerdict(
+            condition=condition, validity=judge(o, v, tallies), opportunities=o, violations=v, names=tallies
+        )  # fmt: skip
+    spec = RunSpec(
+        system=system, settings={}, script="adversarial", script_sha256="0" * 64, seed=0,
+        reader="oracle", limit=10, steeltrap="0.1.0", model=model or {},
+    )  # fmt: skip
+    outcome = Outcome(
+        turns=100, steps=100, failed=0, answers={}, verdicts=verdicts, recall=1.0, evidence_recall=1.0,
+        ingested_tokens=told, footprint=[(100, 10, 500, 200, BETA)], missed_by_hop=hops or {}, dose=dose,
+    )  # fmt: skip
+    return Record(spec=spec, outcome=outcome, timing=Timing(phases={}))
+
+
+def doses(left: list[int], survival: list[float], n: int = 6) -> DoseResponse:
+    given = [
+        Dose(reads=reads, n=n, left=some, place=1.0) for reads, some in zip((0, 5, 20), left, strict=True)
+    ]  # fmt: skip
+    return DoseResponse(groups=n, doses=given, trends={"survival": survival})
+
+
+RISING = [1.0, 0.8, 1.0, 0.9, 1.0, 0.7]
+FLAT = [0.0, 0.1, -0.1, 0.0, 0.1, -0.1]
+
+
+@pytest.mark.parametrize(
+    ("told", "counts", "dose", "mark"),
+    [
+        (5000, {"over_bound": (0, 9), "inverted_retention": (0, 9)}, doses([1, 4, 6], RISING), "supplied"),
+        (5000, {"over_bound": (0, 9), "inverted_retention": (1, 9)}, doses([1, 4, 6], RISING), "in part"),
+        (5000, {"over_bound": (0, 9)}, doses([2, 2, 2], FLAT), "in part"),
+        (5000, {"over_bound": (0, 9)}, doses([6, 6, 6], FLAT), "unknown"),
+        (5000, {"over_bound": (0, 9), "inverted_retention": (0, 9)}, None, "unknown"),
+        (900, {"over_bound": (0, 9), "inverted_retention": (0, 9)}, doses([1, 4, 6], RISING), "unknown"),
+        (5000, {}, doses([1, 4, 6], RISING), "unknown"),
+        (5000, {"over_bound": (3, 9)}, doses([6, 6, 6], FLAT), "not supplied"),
+        (5000, {"over_bound": (3, 9)}, doses([1, 4, 6], RISING), "in part"),
+    ],
+)  # fmt: skip
+def test_retention_is_bounded_and_by_relevance(
+    told: int, counts: dict[str, tuple[int, int]], dose: DoseResponse | None, mark: str
+) -> None:
+    """Both are asked for; a memory that was never told more than the bound has shown nothing."""
+    assert mark == retention([record(told=told, dose=dose, **counts)]).mark
+
+
+@pytest.mark.parametrize(
+    ("hops", "wrong", "mark", "said"),
+    [
+        ({"1": [0, 9], "2": [0, 4]}, (0, 13), "supplied", "0.0% (0/13) missed"),
+        ({"1": [0, 9]}, (0, 9), "unknown", "no chain was tested"),
+        ({"1": [0, 9], "2": [4, 4]}, (0, 13), "in part", "one edge only"),
+        ({"1": [3, 9], "2": [1, 4]}, (0, 13), "in part", "(4/13) missed"),
+        ({"1": [0, 9], "2": [0, 4]}, (2, 13), "in part", "2 wrong"),
+        ({"1": [9, 9], "2": [4, 4]}, (0, 13), "not supplied", "100.0% (13/13) missed"),
+        ({}, (0, 0), "unknown", "no dependent was asked for"),
+    ],
+)
+def test_propagation_goes_by_hops(
+    hops: dict[str, list[int]], wrong: tuple[int, int], mark: str, said: str
+) -> None:
+    """All edges supply, some in part, the first alone is said; none tested is unknown."""
+    found = propagation([record(hops=hops, spurious_propagation=wrong)])
+    assert mark == found.mark
+    assert said in found.why
+
+
+@pytest.mark.parametrize(
+    ("left", "lost", "over", "mark"),
+    [
+        ([1, 4, 6], (0, 18), 0, "supplied"),
+        ([1, 4, 6], (3, 18), 0, "in part"),
+        ([0, 0, 0], (0, 18), 0, "in part"),
+        ([1, 4, 6], (7, 18), 0, "not supplied"),
+        ([6, 6, 6], (0, 18), 5, "not supplied"),
+        ([6, 6, 6], (0, 18), 0, "unknown"),
+        ([1, 4, 6], (0, 0), 0, "unknown"),
+    ],
+)
+def test_attenuation_puts_away_and_gives_back(
+    left: list[int], lost: tuple[int, int], over: int, mark: str
+) -> None:
+    """What is put away by degrees and can be had back; keeping everything attenuates nothing."""
+    one = record(dose=doses(left, RISING), unrecoverable=lost, over_bound=(over, 9))
+    assert mark == attenuation([one]).mark
+
+
+def test_without_occasion_attenuation_is_unknown_and_loss_is_loss() -> None:
+    """A memory that lost nothing where nothing had to go has not attenuated; one that lost has not."""
+    assert "unknown" == attenuation([record(unrecoverable=(0, 500))]).mark
+    assert "not supplied" == attenuation([record(unrecoverable=(1, 500))]).mark
+
+
+@pytest.mark.parametrize(
+    ("counts", "mark"),
+    [((0, 16), "supplied"), ((3, 16), "in part"), ((16, 16), "not supplied"), ((0, 0), "unknown")],
+)
+def test_retrieval_goes_by_reads(counts: tuple[int, int], mark: str) -> None:
+    """Reads that all raise supply, some in part; a read that was never judged says nothing."""
+    assert mark == retrieval([record(inert_retrieval=counts)]).mark
+
+
+def test_nothing_measured_is_never_supplied() -> None:
+    """A record without opportunities marks every capability unknown."""
+    empty = [record()]
+    assert {"unknown"} == {measure(empty).mark for measure in CAPABILITIES.values()}
+
+
+def test_rows_are_the_papers_and_those_without_a_system_say_so() -> None:
+    """All eleven families stand in order with the paper's words; settings do not change a family."""
+    table = table_1([record("mem0 model.model=x", hops={"1": [9, 9]})])
+    assert table
+    families = [row[0] for row in table.rows if row[0]]
+    assert [family.name for family in FAMILIES] == families
+    assert 12 == len(families)
+    relational = next(row for row in table.rows if row[0] == "Relational")
+    assert ["Relational", "not run", "paper: None", "paper: Foreign key only"] == relational[:4]
+    assert "Fact-extraction (Mem0)" == family_of("mem0-classic x=1").name
+    assert "" == family_of("flat").name == family_of("no-such").name
+
+
+def test_a_contradiction_is_marked() -> None:
+    """Supplied where the paper says none is a contradiction; agreeing, and unknown, are not."""
+    more = record("mem0", hops={"1": [0, 9], "2": [0, 4]}, inert_retrieval=(9, 9))
+    table = table_1([more])
+    assert table
+    rows = {r["capability"]: r for r in table.numbers if r["system"] == "mem0"}
+    assert "no" == rows["Dependency-aware propagation"]["agrees"]
+    assert "yes" == rows["State-modifying retrieval"]["agrees"]
+    assert "" == rows["Graded attenuation"]["agrees"]
+    (line,) = [row for row in table.rows if row[1] == "mem0"]
+    assert line[3].startswith("supplied !\n")
+    one_edge = record("graphiti", hops={"1": [0, 9], "2": [4, 4]})
+    graph = table_1([one_edge])
+    assert graph
+    found = next(r for r in graph.numbers if r["system"] == "graphiti" and "propagation" in r["capability"])  # fmt: skip
+    assert ("in part", "yes") == (found["mark"], found["agrees"])
+
+
+def test_a_failing_model_is_not_held_against_a_memory() -> None:
+    """Runs in which the ideal model was made to fail are left out."""
+    missed = record("mem0", hops={"1": [9, 9]}, model={"name": "ideal", "missed": 0.4})
+    assert table_1([missed]) is None
+    none = record(
+        "mem0 model.missed=0.0", hops={"1": [9, 9]}, model={"name": "ideal", "missed": 0.0}
+    )
+    table = table_1([record("mem0", hops={"1": [9, 9]}), none, missed])
+    assert table
+    assert [["18"], ["mem0"]] == [
+        [str(row["opportunities"]) for row in table.numbers if row["opportunities"]],
+        [row[1] for row in table.rows if row[1] != "not run"],
+    ]
+
+
+def test_the_figure_says_the_same() -> None:
+    """Every cell of the table is a cell of the matrix, with the sign of its mark."""
+    figure = figure_1([record("gem", inert_retrieval=(0, 9))])
+    assert figure
+    cells = figure.data
+    own = cells[(cells.row == "gem") & (cells.column == "State-modifying retrieval")].iloc[0]
+    assert ("yes", "paper: By design") == (own.mark, own.beside)
+    assert 4 * len(FAMILIES) == len(cells)
