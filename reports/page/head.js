@@ -3,8 +3,8 @@
 function fillHead() {
   const { a, b } = V;
   fillRuns();
-  byId("about").textContent = [`${count(V.story.turns, "turn")}`, `reader ${a.about.reader}`, `at most ${a.about.limit} items`].join(" · ");
-  byId("about").title = Object.entries(a.about.facts).map(([key, value]) => `${key}: ${value}`).join("\n");
+  byId("about").textContent = `${count(V.story.turns, "turn")} · reader ${a.about.reader}`;
+  byId("about").title = [["items served to a question, at most", a.about.limit], ...Object.entries(a.about.facts)].map(([key, value]) => `${key}: ${value}`).join("\n");
   byId("chips").replaceChildren(...Object.keys(TOLD.names).map((condition) => chip(condition, b ? [a, b] : [a])));
   byId("pick-differ").hidden = !b;
   fillNames();
@@ -182,12 +182,12 @@ const KEYS = [
 
 function fillHelp() {
   byId("keys").replaceChildren(
-    e("h2", { id: "keys-title" }, "How to look at a run"),
+    e("div", { class: "bar" }, e("h2", { id: "keys-title" }, "How to look at a run"), e("span", { class: "space" }),
+      e("button", { type: "button", click: () => byId("keys").close() }, "Close")),
     e("p", {}, "Each lane is one thing that has one value at a time. The bar is what was true; the marks above it are the questions and what was answered, those below it what the compared system answered. Click a name, such as resurrection, to stand at its first violation."),
     e("dl", { class: "keys" }, KEYS.map(([key, what]) => [e("dt", {}, e("kbd", {}, key)), e("dd", {}, what)])),
     e("p", {}, "Drag moves, Ctrl and the wheel zoom, Shift and the wheel move along. In the map above the lanes the wheel zooms, and the frame can be dragged. The address holds what you look at: copy it to show somebody a moment."),
     e("h3", {}, "Violations"),
     e("dl", { class: "names-told" }, NAMES.map(({ name, condition }) => [e("dt", {}, glyph(condition), name), e("dd", {}, TOLD.explained[name])])),
-    e("button", { type: "button", click: () => byId("keys").close() }, "Close"),
   );
 }

@@ -20,14 +20,16 @@ function measure() {
   byId("spacer").style.height = `${Math.max(V.total, view.height)}px`;
 }
 
-/** Draws everything once, before the next frame. */
-function draw() {
+/** Draws once before the next frame: everything, or what scrolling changes. */
+function draw(scrolled = false) {
+  view.still = scrolled && (view.still || !view.dirty);
   if (view.dirty) return;
   view.dirty = true;
   requestAnimationFrame(() => {
     view.dirty = false;
     if (!V.a) return;
     drawLanes();
+    if (view.still) return;
     drawMap();
     drawFoot();
   });
@@ -108,6 +110,25 @@ function drawLane(g, unit, y) {
   answers(g, V.a, unit, y + UP);
   if (V.b) answers(g, V.b, unit, y + DOWN);
   g.restore();
+  beyondEdges(g, unit, y + UP);
+}
+
+/** Arrowheads where violations lie before or after the turns that are shown. */
+function beyondEdges(g, unit, y) {
+  if (!V.count[unit]) return;
+  const { at } = V.story;
+  g.fillStyle = C.quiet;
+  if (at[V.first[unit]] < S.from) head(g, view.gutter - 8, y, -5);
+  if (at[V.final[unit]] > S.to) head(g, view.width - 7, y, 5);
+}
+
+function head(g, x, y, way) {
+  g.beginPath();
+  g.moveTo(x + way, y);
+  g.lineTo(x, y - 4);
+  g.lineTo(x, y + 4);
+  g.closePath();
+  g.fill();
 }
 
 function label(g, unit, y, h) {

@@ -289,7 +289,7 @@ on("out", "click", () => zoom(1 / 0.6, middle()));
 on("all", "click", () => show(1, V.last));
 on("help", "click", () => byId("keys").showModal());
 on("theme", "click", () => setTheme());
-box.addEventListener("scroll", draw, { passive: true });
+box.addEventListener("scroll", () => draw(true), { passive: true });
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("list").focus();

@@ -47,16 +47,27 @@ function trace(g, condition, x, y, r) {
   g.closePath();
 }
 
-/** A violation, with a rim that keeps it apart from its neighbours. */
+const STAMP = 18; // width of a stamp: the widest mark with its rim
+const stamps = new Map();
+
+/** A violation, with a rim that keeps it apart from its neighbours. Drawn once, then stamped. */
 function drawMark(g, condition, x, y, r, faint) {
+  const key = `${condition} ${r} ${faint}`;
+  if (!stamps.has(key)) stamps.set(key, stamp(condition, r, faint));
+  g.drawImage(stamps.get(key), x - STAMP / 2, y - STAMP / 2, STAMP, STAMP);
+}
+
+function stamp(condition, r, faint) {
+  const canvas = document.createElement("canvas");
+  const g = sized(canvas, STAMP, STAMP);
   g.globalAlpha = faint ? 0.18 : 1;
-  trace(g, condition, x, y, r);
+  trace(g, condition, STAMP / 2, STAMP / 2, r);
   g.lineWidth = 2;
   g.strokeStyle = C.paper;
   g.stroke();
   g.fillStyle = C[condition];
   g.fill();
-  g.globalAlpha = 1;
+  return canvas;
 }
 
 /** What became of a question that showed no violation. */
@@ -131,6 +142,7 @@ function sized(canvas, width, height) {
 const C = {};
 
 function readColours() {
+  stamps.clear();
   const style = getComputedStyle(document.documentElement);
   for (const name of [
     "paper", "ink", "quiet", "rule", "right", "missing", "edge", "select", "C1", "C2", "C3", "C4",

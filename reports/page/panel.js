@@ -85,9 +85,9 @@ function outcome(told, line, unit, { run, shown, marks }, two) {
   const { story } = V;
   const kind = story.kinds[line];
   const boxes = [];
-  const due = told.due || marks[0]?.expected || "";
+  const due = kind === "p" ? told.due || marks[0]?.expected || "" : "";
   const got = kind === "p" ? shown.answer ?? "" : "";
-  const wrong = V.b || marks.length ? !"c-".includes(run.verdicts[line]) : false;
+  const wrong = !"c-".includes(run.verdicts[line]);
   if (kind === "p" && told.ask !== "rank" && (due || got)) {
     boxes.push(pair("Due", due || "nothing"), pair("Answered", got || "not judged", wrong ? "bad" : run.verdicts[line] === "c" ? "good" : "",
       source(run, shown, line, unit)));
@@ -102,7 +102,7 @@ function outcome(told, line, unit, { run, shown, marks }, two) {
   if (shown.type && shown.type !== "ok") {
     boxes.push(pair(shown.type === "fail" ? "The step failed" : "Nobody knows whether it was done", shown.error || "no reason given", "bad"));
   }
-  if (kind === "a" && !marks.length && due) boxes.push(pair("True history", due));
+  if (kind === "a" && !marks.length && told.due) boxes.push(pair("True history", told.due));
   if (!boxes.length) return null;
   return e("div", { class: "outcome" }, two ? e("h3", {}, run.about.label) : null, e("dl", {}, ...boxes));
 }
@@ -114,37 +114,48 @@ function pair(name, value, kind = "", more = null) {
 /** Which turn the answered value was said in. */
 function source(run, shown, line, unit) {
   const by = run.by[line];
-  if (by < 0) return shown.answer ? null : e("span", { class: "note" }, "");
-  const age = V.story.turn[line] - V.story.turn[by];
-  return e("span", { class: "note" }, " said in ", stepOf(V.story, by, unit), age ? `, ${count(age, "turn")} before` : "");
+  if (by < 0) return null;
+  const { story } = V;
+  const age = story.turn[line] - story.turn[by];
+  const row = story.ops.of(unit).find((said) => story.said.line[said] === by);
+  const op = row === undefined ? "said" : story.opNames[story.said.op[row]];
+  return e("span", { class: "note" }, `from `, e("b", {}, op), ` in `, stepOf(story, by, unit), age ? `, ${count(age, "turn")} before` : "");
 }
 
 // ---------------------------------------------------------------- what led to it
+
+const MOST = 24; // steps before this one that are told, beside the first two and those that are named
 
 /** What was said of the unit, and the turns that a violation names, up to this step. */
 async function past(line, unit, seen) {
   const { story } = V;
   const ids = new Set(seen.flatMap(({ marks }) => marks.flatMap((mark) => mark.witness ?? [])));
-  const lines = new Set();
+  const began = new Set(seen.flatMap(({ run }) => run.at(line, unit).map((m) => run.mark.began[m])));
+  const key = new Set([...began, ...seen.map(({ run }) => run.by[line]), lastRight(seen[0].run, line, unit)]);
+  const all = linesOf(unit, line, key);
+  const kept = all.filter((i, k) => k < 2 || k >= all.length - MOST || key.has(i));
+  const known = await story.lines.rows(kept);
+  const steps = known.map((told, k) => ({ told, line: kept[k], began: began.has(kept[k]) }));
+  steps.push(...(await named(ids, line, steps)));
+  steps.sort((x, y) => x.line - y.line);
+  if (!steps.length) return null;
+  const now = await story.lines.row(line);
+  const here = story.kinds[line] === "p" ? asked(now, line, unit, seen) : spoken({ told: now, line }, ids, unit, true);
+  const left = all.length - kept.length;
+  return section(unit < story.memory ? "What was said of it" : "What led to it",
+    left ? e("p", { class: "note" }, `${count(left, "step")} between are left out.`) : null,
+    e("ol", { class: "talk" }, folded(steps, ids, unit, seen[0].run), here));
+}
+
+/** Steps before `line` that speak of a unit or change it, and those of `key`, in order. */
+function linesOf(unit, line, key) {
+  const { story } = V;
+  const lines = new Set(key);
   if (unit < story.memory) {
     for (const row of story.ops.of(unit)) lines.add(story.said.line[row]);
     for (const row of story.changes.of(unit)) lines.add(story.change.line[row]);
   }
-  for (const { run } of seen) {
-    for (const m of run.at(line, unit)) if (run.mark.began[m] >= 0) lines.add(run.mark.began[m]);
-    if (run.by[line] >= 0) lines.add(run.by[line]);
-  }
-  const right = lastRight(seen[0].run, line, unit);
-  if (right >= 0) lines.add(right);
-  const known = await story.lines.rows([...lines].filter((i) => i <= line && i !== line).sort((x, y) => x - y));
-  const steps = known.map((told, k) => ({ told, line: [...lines].filter((i) => i < line).sort((x, y) => x - y)[k] }));
-  for (const told of await named(ids, line, steps)) steps.push(told);
-  steps.sort((x, y) => x.line - y.line);
-  if (!steps.length) return null;
-  const told = folded(steps, ids, unit, seen[0].run);
-  const now = await story.lines.row(line);
-  return section(unit < story.memory ? "What was said of it" : "What led to it",
-    e("ol", { class: "talk" }, told, story.kinds[line] === "p" ? asked(now, line, unit, seen) : spoken({ told: now, line }, ids, unit, true)));
+  return [...lines].filter((i) => i >= 0 && i < line).sort((x, y) => x - y);
 }
 
 /** The turns among `ids` that are not there yet. */
@@ -197,7 +208,7 @@ function earlier({ told, line }, unit, run) {
 }
 
 /** A step of the script: who said what, what it means, and what became true. */
-function spoken({ told, line }, ids, unit, here = false) {
+function spoken({ told, line, began = false }, ids, unit, here = false) {
   const { story } = V;
   const who = told.kind === "turn" ? told.role || "user" : WHAT[story.kinds[line]];
   const changes = (told.changes ?? []).map((change) => e("p", { class: `became ${change.unit === unit ? "own" : ""}` },
@@ -207,6 +218,7 @@ function spoken({ told, line }, ids, unit, here = false) {
   const ops = (told.ops ?? []).map((op) => badge(op.op, "op"));
   return e("li", { class: `${told.kind === "turn" ? "turn" : "aside"} ${ids.has(told.id) ? "named" : ""} ${here ? "here" : ""}` },
     e("span", { class: "who" }, who), here ? e("span", { class: "link" }, `turn ${told.turn}`) : stepOf(story, line, unit), ops,
+    began ? badge("it began here", "began") : null,
     told.text ? said(told.text, told.chars) : null,
     shortList(changes, 4));
 }
@@ -216,13 +228,20 @@ function asked(told, line, unit, seen) {
   return [
     e("li", { class: "asked here" }, e("span", { class: "who" }, told.in_script ? "asked" : "asked, to measure"), `turn ${told.turn}`,
       told.text ? said(told.text, told.chars) : null),
-    ...seen.filter(({ shown }) => shown.answer).map(({ run, shown, marks }) =>
-      e("li", { class: `answer ${marks.length ? "bad" : "good"}` }, e("span", { class: "who" }, run.about.label),
-        e("p", { class: "said", dir: "auto" }, shown.answer))),
+    ...seen.filter(({ shown }) => shown.answer).map(({ run, shown }) => {
+      const right = run.verdicts[line] === "c";
+      const beside = right && shown.exposed?.length ? e("p", { class: "bad", dir: "auto" }, `served beside it, unmarked: ${shown.exposed.join(", ")}`) : null;
+      return e("li", { class: `answer ${right ? "good" : "bad"}` }, e("span", { class: "who" }, run.about.label),
+        e("p", { class: "said", dir: "auto" }, shown.answer), beside);
+    }),
   ];
 }
 
 // ---------------------------------------------------------------- what was served
+
+const VIA = {
+  fork: "asked of a copy", "in-script": "asked in the conversation", listing: "read from a listing",
+};
 
 async function served(told, { run, shown }, two) {
   if (!shown.items?.length) {
@@ -237,7 +256,7 @@ async function served(told, { run, shown }, two) {
         claims.map((claim) => claimed(claim)))));
   });
   const more = shown.given > rows.length ? e("p", { class: "note" }, `${count(shown.given - rows.length, "more item")} not kept on this page.`) : null;
-  const given = `${count(shown.given ?? rows.length, "item")}${shown.tokens ? `, ${count(shown.tokens, "token")}` : ""}${shown.via ? `, observed by ${shown.via}` : ""}`;
+  const given = `${count(shown.given ?? rows.length, "item")}${shown.tokens ? `, ${count(shown.tokens, "token")}` : ""}${VIA[shown.via] ? `, ${VIA[shown.via]}` : ""}`;
   return section(titled("Served", run, two), e("p", { class: "note" }, given), e("ol", { class: "served" }, shortList(rows, 6)), more);
 }
 
@@ -245,8 +264,8 @@ const titled = (title, run, two) => (two ? `${title} by ${run.about.label}` : ti
 
 function marksOf(item) {
   return [
-    item.valid_from ? badge(`from ${when(item.valid_from)}`) : null,
-    item.valid_to ? badge(`until ${when(item.valid_to)}`) : null,
+    item.valid_from ? badge(`valid from ${when(item.valid_from)}`) : null,
+    item.valid_to ? badge(`valid until ${when(item.valid_to)}`) : null,
     item.review ? badge("marked for review") : null,
     item.sources ? badge(item.sources.length ? `source ${item.sources.slice(0, 6).join(", ")}${item.sources.length > 6 ? " …" : ""}` : "names no source") : null,
   ];
@@ -254,7 +273,7 @@ function marksOf(item) {
 
 function claimed(claim) {
   const open = claim.open ?? true;
-  return e("span", { class: `claim ${open ? "open" : "closed"}` }, `read as: ${claim.meaning} `, claim.value ? e("b", { dir: "auto" }, claim.value) : "",
+  return e("span", { class: `claim ${open ? "open" : "closed"}` }, `read as: ${claim.meaning}`, claim.value ? [" ", e("b", { dir: "auto" }, claim.value)] : "",
     open ? ", holds" : ", closed", claim.review ? ", for review" : "");
 }
 

@@ -87,6 +87,7 @@ function sift() {
   const keep = Array.from({ length: lanes }, (_, unit) => wanted(story, unit));
   const unlike = b ? differing(a, b) : null;
   const first = new Float64Array(lanes).fill(Infinity);
+  const final = new Float64Array(lanes).fill(-1);
   const count = new Int32Array(lanes);
   V.found = [];
   runs.forEach((run, side) => {
@@ -96,12 +97,12 @@ function sift() {
       if (S.differ && unlike && !unlike[side].has(m)) continue;
       count[unit] += 1;
       first[unit] = Math.min(first[unit], run.mark.line[m]);
+      final[unit] = Math.max(final[unit], run.mark.line[m]);
       V.found.push({ run, side, m, line: run.mark.line[m], unit });
     }
   });
   if (b) V.found.sort((x, y) => x.line - y.line || x.side - y.side);
-  V.unlike = unlike;
-  V.count = count;
+  Object.assign(V, { unlike, count, first, final });
   const narrow = S.only || S.name || S.condition || (S.differ && b);
   const shown = [];
   for (let unit = 0; unit < lanes; unit += 1) {
