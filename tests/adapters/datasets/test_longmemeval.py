@@ -66,7 +66,10 @@ def invented() -> list[dict[str, Any]]:
             },
         ),
         record(
-            "bb22_abs", "multi-session", "not said", {"answer_b_abs_1": "2023/05/01 (Mon) 00:00"}
+            "bb22_abs",
+            "multi-session",
+            "not said",
+            {"answer_b_abs_1": "2023/05/01 (Mon) 00:00", "filler_1": "2023/06/01 (Thu) 00:00"},
         ),
         record(
             "eac54add",
@@ -136,7 +139,8 @@ def test_sessions_after_the_question_can_be_left_out(file: Path) -> None:
     """With late=dropped nothing is later than the question; the flag and the note stay."""
     (kept,), (dropped,) = scripts(file, check=False), scripts(file, check=False, late="dropped")
     assert {turn.session for turn in told(kept)} - {turn.session for turn in told(dropped)} == {
-        "q000.3"
+        "q000.3",
+        "q001.1",
     }
     assert "after-question" in probes([dropped])[0].flags
     assert dropped.header.notes["questions"][0]["late"] == [3]

@@ -30,7 +30,8 @@ ASKED = [
     ("In which city was Ada Brom born?", ["Vik", "Wik"]),
     ("What is the capital of Norland?", ["Bergen"]),
     ("Ole Brom is a citizen of which country?", ["Sudland"]),
-    ("Which city of Kai Lund?", ["Oslo"]),
+    ("In which city was it that Kai Lund died and worked?", ["Oslo"]),
+    ("Who is Ole?", ["Sudland"]),
     ("Who painted this?", ["Nobody"]),
 ]
 
@@ -78,12 +79,13 @@ def test_numbers_can_be_left_out(file: Path) -> None:
 
 
 def test_evidence_is_found_where_it_is_clear(file: Path) -> None:
-    """The later of a pair; a lone fact; an earlier one is a doubted gold; the rest is flagged."""
+    """The later of a pair, a lone fact, an earlier one; none where two fit or words are lacking."""
     multi, single, _ = scripts(file, check=False)
     assert [(probe.evidence, probe.flags) for probe in probes(single)] == [
         (("f4",), ()),
         (("f1",), ("wrong-gold:earlier-fact",)),
         (("f8",), ("no-conflict",)),
+        ((), ("no-evidence",)),
         ((), ("no-evidence",)),
         ((), ("no-evidence",)),
     ]
@@ -123,8 +125,8 @@ def test_the_same_bytes_twice(file: Path, tmp_path: Path) -> None:
     [
         ({"context": "Here is a list of facts:\n0. A.\n2. B."}, "expected fact 1, found '2. B.'"),
         ({"context": "Here is a list of facts:"}, "no numbered facts"),
-        ({"answers": [["a"]]}, "5 questions and 1 answers"),
-        ({"answers": [[]] * 5}, "record 1: .*answers"),
+        ({"answers": [["a"]]}, "6 questions and 1 answers"),
+        ({"answers": [[]] * 6}, "record 1: .*answers"),
         ({"metadata": {"source": "<b>"}}, "record 1: .*source"),
     ],
 )

@@ -206,9 +206,9 @@ def test_what_is_not_on_the_hub_says_so() -> None:
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
     """A server on this machine and the folder that it serves."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     pytest.importorskip("datasets", reason="the package datasets is not installed")
     pytest.importorskip("aiohttp", reason="fetching by http needs aiohttp")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "served"
     folder.mkdir()
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
