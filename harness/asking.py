@@ -117,8 +117,11 @@ class Asker:
     """
 
     def __init__(self, settings: ModelSettings, purse: Purse | None = None) -> None:
-        if not settings.model:
-            raise ValueError("model must be given: model=NAME, or model=replay")
+        if settings.model in ("", "ideal", "record", "upstream"):
+            raise ValueError(
+                f"model={settings.model or '???'}: name a real model, as model=gpt-4o-mini, or"
+                " model=replay; an ideal one knows nothing of public data"
+            )
         given = msgspec.to_builtins(settings)
         replays = settings.model == "replay"
         given |= {

@@ -233,7 +233,8 @@ class Replay:
             f"{kind} that begins {_begins(call)!r}: {asked}"
             f" (among {self._file.models[self.model]} answers of {self.model}"
             + (f"; {damaged} lines cannot be read" if damaged else "")
-            + "). Run with model=record to have the missing answers added",
+            + "). Ask the model itself once, with the same recordings, to have the missing answers"
+            " added (in a run: model=record)",
             status=400,
             kind="unknown-prompt",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from steeltrap.harness.answers import Answer, cut, prompt, read_answers, reader
 from steeltrap.harness.cli import main
 from steeltrap.harness.memory import Item
-from steeltrap.harness.script import Probe
-from steeltrap.harness.store import read_cell
+from steeltrap.harness.script import Probe, Script
+from steeltrap.harness.store import open_cell, read_cell
 
 ASKED = Probe(at="2026-03-10T09:00", id="q", ask="evidence", text="Where do I live?")
 LATE = Item("I live in Porto now.", valid_from="2026-03-02T10:00", sources=("t2",))
@@ -247,6 +248,7 @@ def test_a_torn_line_is_asked_again(provider: Any, answer: Command) -> None:
         (["k=0"], "k: Expected `int` >= 1".replace("`", "")),
         (["colour=red"], "unknown setting 'colour'; there are model"),
         (["provider=me"], "provider: "),
+        (["model=ideal"], "model=ideal: name a real model"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_words(
@@ -264,6 +266,31 @@ def test_runs_without_public_questions_are_refused(
     """A folder without a finished run says so."""
     assert 1 == main(["answer", str(tmp_path), "model=m"])
     assert "holds no finished run" in capsys.readouterr().err
+
+
+def test_a_run_that_somebody_works_on_is_left_alone(
+    provider: Any, answer: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two commands do not write into one file."""
+    cell = read_cell(answer.run)
+    cell.hold()
+    assert 1 == answer()
+    assert "another process is running this" in capsys.readouterr().err
+    cell.release()
+    assert 0 == answer()
+
+
+def test_running_anew_removes_what_was_answered(public_run: Path) -> None:
+    """Answers to another history are nobody's answers."""
+    cell = read_cell(public_run)
+    for path in (cell.answers, cell.scores, cell.judgements / "j.jsonl"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+    script = Script.read(cell.script)
+    named = open_cell(public_run.parent, cell.spec, script).folder
+    shutil.copytree(public_run, named, dirs_exist_ok=True)
+    fresh = open_cell(public_run.parent, cell.spec, script, fresh=True)
+    assert not any(path.exists() for path in (fresh.answers, fresh.scores, fresh.judgements))
 
 
 def test_settings_of_the_request(provider: Any, answer: Command) -> None:
