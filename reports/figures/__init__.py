@@ -11,7 +11,7 @@ from steeltrap.reports.claims import Claim
 from steeltrap.reports.facts import comparable, title
 from steeltrap.reports.figures.claimed import claimed_and_measured
 from steeltrap.reports.figures.cost import recall_and_cost
-from steeltrap.reports.figures.curves import footprint, propagation, staleness, tokens_per_query
+from steeltrap.reports.figures.curves import propagation, staleness
 from steeltrap.reports.figures.dials import curves, model_failures
 from steeltrap.reports.figures.dose import dose_response
 from steeltrap.reports.figures.figure import Figure, files, save
@@ -19,6 +19,7 @@ from steeltrap.reports.figures.matrix import matrix
 from steeltrap.reports.figures.rates import violation_rates
 from steeltrap.reports.figures.style import Look, looks
 from steeltrap.reports.figures.survival import time_to_first_violation
+from steeltrap.reports.figures.turns import footprint, tokens_per_query
 from steeltrap.reports.figures.twins import leakage
 from steeltrap.reports.tables import by_system
 

@@ -10,16 +10,8 @@ from steeltrap.harness.models import Usage
 from steeltrap.harness.record import Record
 from steeltrap.reports.figures.estimates import estimate, mean, over_seeds
 from steeltrap.reports.figures.figure import Figure
-from steeltrap.reports.figures.style import (
-    GREY,
-    TWO_COLUMNS,
-    Look,
-    house,
-    legend,
-    panels,
-    percent_axis,
-    size_axis,
-)
+from steeltrap.reports.figures.parts import legend, panels, percent_axis, size_axis
+from steeltrap.reports.figures.style import GREY, TWO_COLUMNS, Look, house
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from steeltrap.harness.record import Dose, Record
 from steeltrap.reports.figures.estimates import estimate, over_seeds
 from steeltrap.reports.figures.figure import Figure
-from steeltrap.reports.figures.style import (
-    TWO_COLUMNS,
-    Look,
-    house,
-    legend,
-    letter,
-    panels,
-    percent_axis,
-    points,
-)
+from steeltrap.reports.figures.parts import legend, letter, panels, percent_axis, points
+from steeltrap.reports.figures.style import TWO_COLUMNS, Look, house
 
 if TYPE_CHECKING:
     import pandas as pd

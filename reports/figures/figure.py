@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from steeltrap.reports.figures.style import house
 
@@ -45,18 +45,23 @@ def save(figure: Figure, folder: Path) -> list[Path]:
 
 def files(figure: Figure) -> dict[str, bytes]:
     """The files of a figure by their names: NAME.pdf, NAME.png (300 dpi) and NAME.csv."""
-    title = {"Title": figure.title}
     with house():
         made = figure.draw(figure.data)
-        pdf = _saved(made, "pdf", {**title, "Creator": "steeltrap", "Producer": None, "CreationDate": None})  # fmt: skip
-        png = _saved(made, "png", {**title, "Software": None})
-    csv = _csv(figure.data).encode()
-    return {f"{figure.name}.{kind}": data for kind, data in zip(("pdf", "png", "csv"), (pdf, png, csv), strict=True)}  # fmt: skip
+        pictures = {kind: _saved(made, kind, figure.title) for kind in _METADATA}
+    held = {**pictures, "csv": _csv(figure.data).encode()}
+    return {f"{figure.name}.{kind}": data for kind, data in held.items()}
 
 
-def _saved(made: drawn.Figure, kind: str, metadata: dict[str, Any]) -> bytes:
+_METADATA: Final[dict[str, dict[str, Any]]] = {
+    "pdf": {"Creator": "steeltrap", "Producer": None, "CreationDate": None},
+    "png": {"Software": None},
+}
+"""Without dates and versions, which would make two files of one figure differ."""
+
+
+def _saved(made: drawn.Figure, kind: str, title: str) -> bytes:
     held = BytesIO()
-    made.savefig(held, format=kind, metadata=metadata)
+    made.savefig(held, format=kind, metadata={"Title": title, **_METADATA[kind]})
     return held.getvalue()
 
 

@@ -108,9 +108,12 @@ class _Cell(NamedTuple):
         from matplotlib.patches import Rectangle
 
         gap = 0.02
+        edge, thick = (INK, 1.3) if self.framed else ("#cccccc", 0.5)
         axes.add_patch(
-            Rectangle((left + gap, top + gap), width - 2 * gap, height - 2 * gap,
-                      facecolor=SIGNS[self.mark].tint, edgecolor=INK if self.framed else "#cccccc", lw=1.3 if self.framed else 0.5)
+            Rectangle(
+                (left + gap, top + gap), width - 2 * gap, height - 2 * gap,
+                facecolor=SIGNS[self.mark].tint, edgecolor=edge, lw=thick,
+            )
         )  # fmt: skip
         middle, upper = left + width / 2, top + (height - _LINE_IN * self.lines) / 2
         split = upper + _LINE_IN * (self.words.count("\n") + 1 if self.words else 0)

@@ -10,16 +10,8 @@ from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import CONDITIONS, merge
 from steeltrap.reports.figures.estimates import estimate, over_seeds
 from steeltrap.reports.figures.figure import Figure
-from steeltrap.reports.figures.style import (
-    GREY,
-    TWO_COLUMNS,
-    Look,
-    Rows,
-    house,
-    letter,
-    panels,
-    percent_axis,
-)
+from steeltrap.reports.figures.parts import Rows, letter, panels, percent_axis
+from steeltrap.reports.figures.style import GREY, TWO_COLUMNS, Look, house
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["violation_rates"]
 
 _NARROWEST: Final = 0.05
-"""A panel shows rates up to this share at least, so that a tenth of a percent does not look large."""
+"""A panel shows rates up to this share at least, or a tenth of a percent would look large."""
 
 
 def violation_rates(

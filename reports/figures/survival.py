@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import CONDITIONS
+from steeltrap.reports.figures.estimates import kaplan_meier
 from steeltrap.reports.figures.figure import Figure
-from steeltrap.reports.figures.style import (
-    GREY,
-    TWO_COLUMNS,
-    Look,
-    faint,
-    house,
-    legend,
-    letter,
-    panels,
-    percent_axis,
-)
+from steeltrap.reports.figures.parts import faint, legend, letter, panels, percent_axis
+from steeltrap.reports.figures.style import GREY, TWO_COLUMNS, Look, house
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib import figure as drawn
     from matplotlib.axes import Axes
 
-__all__ = ["kaplan_meier", "time_to_first_violation"]
+__all__ = ["time_to_first_violation"]
 
 _ABREAST: Final = 3
 """Panels in a row."""
@@ -64,50 +55,6 @@ def time_to_first_violation(
         "time-to-first-violation", "Time to the first violation", caption, data,
         partial(_draw, looks),
     )  # fmt: skip
-
-
-def kaplan_meier(violated: Sequence[int], censored: Sequence[int]) -> list[dict[str, Any]]:
-    """The estimate at turn 0 and at every time that occurs.
-
-    Args:
-        violated: turns at which runs were first violated.
-        censored: turns at which runs ended without.
-
-    Returns:
-        `turn`, `at_risk` just before it, `violated` and `censored` at it, `value` (the share
-        without a violation from it on) with `low` and `high`; None where there is no band.
-    """
-    import numpy as np
-    from scipy import stats
-
-    sample = stats.CensoredData.right_censored(
-        [*violated, *censored], [False] * len(violated) + [True] * len(censored)
-    )
-    function: Any = stats.ecdf(sample).sf
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no variance where all or none survive
-        spread = function.confidence_interval(0.95, method="log-log")
-    everybody = len(violated) + len(censored)
-    start = {
-        "turn": 0, "at_risk": everybody, "violated": 0, "censored": 0,
-        "value": 1.0, "low": None, "high": None,
-    }  # fmt: skip
-    steps = [
-        {
-            "turn": int(turn),
-            "at_risk": sum(time >= turn for time in (*violated, *censored)),
-            "violated": violated.count(turn),
-            "censored": censored.count(turn),
-            "value": float(value),
-            "low": None if np.isnan(low) else float(low),
-            "high": None if np.isnan(high) else float(high),
-        }
-        for turn, value, low, high in zip(
-            function.quantiles, function.probabilities, spread.low.probabilities,
-            spread.high.probabilities, strict=True,
-        )
-    ]  # fmt: skip
-    return [start, *steps]
 
 
 def _steps(records: Sequence[Record], condition: str) -> list[dict[str, Any]]:

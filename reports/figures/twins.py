@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from steeltrap.harness.record import Effect, Record
 from steeltrap.harness.stats import Interval, rate_interval
 from steeltrap.reports.figures.figure import Figure
-from steeltrap.reports.figures.style import (
-    INK,
-    TWO_COLUMNS,
-    Look,
-    Rows,
-    house,
-    letter,
-    panels,
-)
+from steeltrap.reports.figures.parts import Rows, letter, panels
+from steeltrap.reports.figures.style import INK, TWO_COLUMNS, Look, house
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,8 +30,8 @@ from steeltrap.harness.verdict import CONDITIONS, ConditionVerdict, Validity
 from steeltrap.reports.claims import Claim
 from steeltrap.reports.figures import Figure, figures, files, matrix, save
 from steeltrap.reports.figures.cost import front
+from steeltrap.reports.figures.estimates import kaplan_meier
 from steeltrap.reports.figures.style import ONE_COLUMN, TWO_COLUMNS, house, label, looks
-from steeltrap.reports.figures.survival import kaplan_meier
 
 HOSTILE = (
     r"$\frac{1}{0}$",
