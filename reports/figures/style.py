@@ -1,8 +1,8 @@
 """One look for all figures: widths, type, colours, and how systems are told apart.
 
 A system has its own colour, marker and line, so that it is known in grey as well. Colours are
-those of Okabe and Ito (Color Universal Design, 2008) but yellow, and a wine red: colour-blind readers
-tell them apart.
+those of Okabe and Ito (Color Universal Design, 2008) without their yellow, and a wine red, so that
+colour-blind readers tell them apart.
 Nothing is set below 7 points.
 """
 

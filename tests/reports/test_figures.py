@@ -1,4 +1,4 @@
-"""Figures: what is drawn is what was recorded, it looks the same every time, and names stay names."""
+"""Figures: what is drawn is what was recorded, the same every time, and names stay names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ HOSTILE = (
 
 
 def verdict(
-    condition: str, violations: int, of: int = 20, first: int | None = None, validity: Validity | None = None
+    condition: str, violations: int, of: int = 20, first: int | None = None,
+    validity: Validity | None = None,
 ) -> ConditionVerdict:  # fmt: skip
     judged: Validity = "violated" if violations else "held"
     return ConditionVerdict(
@@ -54,7 +55,9 @@ def verdict(
     )  # fmt: skip
 
 
-def record(system: str, seed: int = 0, *, spec: dict[str, Any] | None = None, **found: Any) -> Record:  # fmt: skip
+def record(
+    system: str, seed: int = 0, *, spec: dict[str, Any] | None = None, **found: Any
+) -> Record:
     described: dict[str, Any] = {
         "system": system, "settings": {}, "script": "adversarial", "script_sha256": "0" * 64,
         "seed": seed, "reader": "oracle", "limit": 10, "steeltrap": "0.1.0",
@@ -96,7 +99,9 @@ def dialled(share: float, seed: int, violations: int) -> Record:
     )  # fmt: skip
 
 
-DIALS = [dialled(share, seed, int(10 * share) + seed) for share in (0.0, 0.1, 0.4) for seed in (0, 1)]  # fmt: skip
+DIALS = [
+    dialled(share, seed, int(10 * share) + seed) for share in (0.0, 0.1, 0.4) for seed in (0, 1)
+]
 CLAIM = Claim("gem", "C1", "yes", "it answers with what holds", "its README")
 
 
@@ -237,7 +242,7 @@ def test_kaplan_meier_is_that_of_a_worked_example() -> None:
 
 
 def test_unknown_is_left_out_and_not_censored() -> None:
-    """A run in which a condition could not be judged is not at risk; one that held is to its end."""
+    """A run whose condition could not be judged is not at risk; one that held is to its end."""
     own = [
         record("flat", 0, verdicts={"C1": verdict("C1", 3, first=40)}),
         record("flat", 1, verdicts={"C1": verdict("C1", 0)}, turns=90),
@@ -254,13 +259,15 @@ def test_lags_and_hops_are_in_order_of_number() -> None:
     """Keys of a record are text, and lag 5 comes before lag 20; counts are pooled."""
     found = figures([full("gem", 0, 0), full("gem", 1, 0)])
     stale = rows(named(found, "staleness-by-lag"))
-    assert [(0, 1, 40), (5, 2, 20), (20, 0, 10)] == [(r["lag"], r["stale"], r["asked"]) for r in stale]  # fmt: skip
+    assert [(0, 1, 40), (5, 2, 20), (20, 0, 10)] == [
+        (r["lag"], r["stale"], r["asked"]) for r in stale
+    ]
     missed = rows(named(found, "propagation-by-hop"))
     assert [(1, 1 / 8), (2, 1 / 4)] == [(row["hop"], row["value"]) for row in missed]
 
 
 def test_tokens_per_query_are_differences_between_gauges() -> None:
-    """Cumulative tokens over cumulative queries would hide growth; a gauge without any is no point."""
+    """What was served since the gauge before counts; a gauge without a query is no point."""
     own = record("flat", served_curve=[(10, 4, 40), (20, 4, 40), (30, 6, 100)])
     found = rows(named(figures([own]), "tokens-per-query"))
     assert [(10, 10.0), (30, 30.0)] == [(row["turn"], row["value"]) for row in found]
@@ -285,7 +292,7 @@ def test_long_curves_are_thinned_and_keep_their_end() -> None:
 
 
 def test_pareto() -> None:
-    """On the front is what gives something and nothing else gives more for less; equals share it."""
+    """On the front is what gives something and nothing beats; equals share it."""
     assert [True, False, True, True, True, False] == front(
         [1, 2, 2, 3, 3, 0], [0.5, 0.4, 0.7, 0.9, 0.9, 0.0]
     )
@@ -296,7 +303,9 @@ def test_cost_is_in_dollars_only_where_all_prices_are_known() -> None:
     asked, free = full("gem", 0, 0), full("flat", 0, 1)
     free.outcome.usage = {}
     found = rows(named(figures([asked, free]), "recall-and-cost"), cost="prompt")
-    assert [("gem", 10.0, True), ("flat", 0.0, True)] == [(r["system"], r["value"], r["pareto"]) for r in found]  # fmt: skip
+    assert [("gem", 10.0, True), ("flat", 0.0, True)] == [
+        (r["system"], r["value"], r["pareto"]) for r in found
+    ]
     asked.outcome.cost_usd = 0.25
     dear = full("dear", 0, 1)
     assert [] == rows(named(figures([asked, free, dear]), "recall-and-cost"), cost="usd")
@@ -343,7 +352,8 @@ def test_claims_stand_beside_what_was_measured() -> None:
     found = named(
         figures([record("gem scope=wide", verdicts=verdicts)], [CLAIM]), "claimed-and-measured"
     )
-    assert [("yes", "some"), ("", "violated"), ("", "held"), ("", "unknown"), ("", "unknown"), ("", "unknown")] == [
+    unknown = ("", "unknown")
+    assert [("yes", "some"), ("", "violated"), ("", "held"), unknown, unknown, unknown] == [
         (row["claimed"], row["measured"]) for row in rows(found)
     ]  # fmt: skip
     text = words(found.draw(found.data))
@@ -425,7 +435,9 @@ def test_long_names_do_not_run_into_each_other() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> None:
     """No name is parsed, none stops a figure, and what a font lacks is written as its number."""
-    found = figures([full(name, seed, 1) for seed in (0, 1)], [Claim(name.split(" ")[0], "C1", "no", "w", "s")])  # fmt: skip
+    found = figures(
+        [full(name, seed, 1) for seed in (0, 1)], [Claim(name.split(" ")[0], "C1", "no", "w", "s")]
+    )
     for one in (found[0], found[2], found[-1]):
         drawn = one.draw(one.data)
         assert not any(text.get_parse_math() for text in _texts(drawn) if text.get_text())
@@ -453,7 +465,9 @@ def test_files_hold_what_is_drawn(tmp_path: Path) -> None:
     """PDF with TrueType, PNG of 300 dots an inch, CSV with six digits; no dates."""
     one = figures([full("gem", seed, seed) for seed in (0, 1, 2)])[0]
     paths = save(one, tmp_path / "new" / "folder")
-    assert ["violation-rates.pdf", "violation-rates.png", "violation-rates.csv"] == [p.name for p in paths]  # fmt: skip
+    assert ["violation-rates.pdf", "violation-rates.png", "violation-rates.csv"] == [
+        p.name for p in paths
+    ]
     pdf, png, csv = (path.read_bytes() for path in paths)
     assert b"/Type42" in pdf or b"/FontFile2" in pdf
     assert b"/CreationDate" not in pdf
@@ -482,7 +496,7 @@ print(*(hashlib.sha256(data).hexdigest() for data in files(one).values()))
 
 
 def test_same_records_same_bytes(root: Path, tmp_path: Path) -> None:
-    """Another process with another hash seed and a matplotlibrc of its own writes the same files."""
+    """A process with another hash seed and a matplotlibrc of its own writes the same files."""
     own = [full(name, seed, i) for i, name in enumerate(("gem", "flat")) for seed in (0, 1)]
     for number, one in enumerate(own):
         one.write(tmp_path / f"{number}.json")
@@ -499,7 +513,10 @@ def test_same_records_same_bytes(root: Path, tmp_path: Path) -> None:
 
 def test_matplotlib_is_not_loaded_before_it_draws(root: Path) -> None:
     """The command line starts without it, and figures are made of records without drawing."""
-    asked = "import sys, steeltrap.reports.figures; print('matplotlib' in sys.modules, 'pandas' in sys.modules)"
+    asked = (
+        "import sys, steeltrap.reports.figures; "
+        "print('matplotlib' in sys.modules, 'pandas' in sys.modules)"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", asked],
         env={**os.environ, "PYTHONPATH": str(root / ".src")}, capture_output=True, text=True, check=True,
@@ -513,8 +530,8 @@ def test_matrix_draws_any_words() -> None:
 
     drawn = matrix(pd.DataFrame({
         "row": ["Vector DB", "Vector DB", "$x$"], "column": ["retention", "propagation", "retention"],
-        "mark": ["no", "", "some"], "words": ["None", "Semantic similarity", "importance ranking of many words"],
+        "mark": ["no", "", "some"], "words": ["None", "Similarity", "importance ranking of many words"],
     }))  # fmt: skip
     text = words(drawn)
-    assert {"✗ None", "Semantic similarity", "$x$", "retention", "propagation"} <= set(text)
+    assert {"✗ None", "Similarity", "$x$", "retention", "propagation"} <= set(text)
     assert any(one.startswith("◐ importance ranking") for one in text)
