@@ -184,7 +184,7 @@ def _script(data: Data, index: int, conversation: _Conversation, noted: dict[str
             "without_evidence": [probe.id for probe in probes if not probe.evidence],
             "evidence_roles": asked.roles,
             "event_order": asked.events,
-            "reported_defects": known,
+            **({"reported_defects": known} if known else {}),
         },
     )
     return Script(header, [*turns, *probes])

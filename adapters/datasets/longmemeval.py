@@ -129,7 +129,7 @@ def scripts(
     """
     if variant not in VARIANTS:
         raise DatasetError(f"longmemeval: no variant '{variant}'; known: {', '.join(VARIANTS)}")
-    wanted = source.chosen("longmemeval", "types", types, TYPES)
+    wanted = source.chosen("longmemeval", "type", types, TYPES)
     if not isinstance(questions_per_script, int) or questions_per_script < 1:
         raise DatasetError(f"longmemeval: questions_per_script={questions_per_script}: at least 1")
     for name, value, kind in (
@@ -385,13 +385,14 @@ def _probe(
 def _notes(
     lives: list[dict[str, Any]], known: dict[str, str], settings: _Settings
 ) -> dict[str, Any]:
-    return {
+    who = {"user": "of the user alone", "all": "of user and assistant"}
+    notes: dict[str, Any] = {
         "source": _CARD.source,
         "licence": _CARD.licence,
-        "unit": f"single turns, {'of the user alone' if settings.turns == 'user' else 'of both'}",
-        "evidence": f"turns with has_answer, {'of both' if settings.evidence == 'all' else 'of the user'}",
+        "unit": f"single turns {who[settings.turns]}",
+        "evidence": f"turns with has_answer, {who[settings.evidence]}",
         "order": "sessions by time" if settings.order == "time" else "sessions as in the record",
         "late_sessions": f"{settings.late}, where dated after the question",
         "questions": lives,
-        "reported_defects": known,
     }
+    return notes | {"reported_defects": known} if known else notes

@@ -152,6 +152,7 @@ def _script(data: Data, index: int, record: _Record, noted: dict[str, Any]) -> S
                 judged="substring",
             )
         )
+    earlier = {probe.id: _EARLIER for probe in probes if _EARLIER in probe.flags}
     header = Header(
         name="memoryagentbench",
         seed=index,
@@ -165,7 +166,7 @@ def _script(data: Data, index: int, record: _Record, noted: dict[str, Any]) -> S
             "times": "invented, a minute a fact",
             "questions": len(probes),
             "without_evidence": [probe.id for probe in probes if not probe.evidence],
-            "found_defects": {p.id: p.flags[0] for p in probes if _EARLIER in p.flags},
+            **({"found_defects": earlier} if earlier else {}),
         },
     )
     return Script(header, [*turns, *probes])

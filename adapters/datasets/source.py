@@ -221,8 +221,8 @@ def find(path: str | Path, about: Card, ways: Sequence[Sequence[str]]) -> list[P
         found = [_in_folder(folder, name) for name in names]
         if all(found):
             return [file for file in found if file]
-    wanted = " nor ".join(" with ".join(names) for names in ways)
-    raise DatasetError(f"{folder}: holds neither {wanted}, gzipped or not. Get {about.source}")
+    wanted = " or ".join(" with ".join(names) for names in ways)
+    raise DatasetError(f"{folder}: does not hold {wanted}, gzipped or not. Get {about.source}")
 
 
 def _in_folder(folder: Path, name: str) -> Path | None:
