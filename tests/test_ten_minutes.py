@@ -15,7 +15,7 @@ from rich.console import Console
 from steeltrap.harness.commands.new import new
 from steeltrap.harness.settings import SettingsError
 
-_BLOCK = re.compile(r"^```\s*(\{?\.?sh[^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(sh| \{\.sh \.norun\})\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def environment(site: Path | None = None) -> dict[str, str]:
