@@ -8,15 +8,14 @@ and any rise of a rate is worse. A system counts as steady unless repeats show t
 there are no repeats that is said.
 
 **Does it hold beyond them?** Probes of one run hang together: a wrong value shows at every probe of
-its unit, so McNemar's test over probes would take one fault for dozens (Dietterich 1998 asks for
-independent trials; clustered pairs need another unit, Rao and Scott 1992). What is independent is a
-run. Therefore runs are dealt out to the two sides anew within each script (a permutation test
-within strata; with one run a side these are the sign flips of Fisher 1935), wherever that can be done
-in 200 ways or more: with 8 seeds, with 2 runs a side on 3 seeds, or with 5 runs a side on one. (It takes runs of different scripts for
-independent: what is one life of a memory must be one script.) Below
-that, units are tested, each once however often it was asked about: those that NEW violates more
-often against those it violates less often (McNemar 1947, the exact sign test). That takes units for
-independent, which those on one rule are not quite, and the output says so.
+its unit, so McNemar's test over probes would take one fault for dozens (Eliasziw and Donner 1991,
+Durkalski and others 2003, on pairs in clusters). What is independent is a run. Therefore runs are
+dealt out to the two sides anew within each script (a permutation test within strata; with one run a
+side these are the sign flips of Fisher 1935), wherever that can be done in 200 ways or more: with 8
+seeds, with 2 runs a side on 3 seeds, or with 5 runs a side on one. It takes runs of different
+scripts for independent. Below that, units are tested, each once however often it was asked about:
+those that NEW violates more often against those it violates less often (McNemar 1947, the exact
+sign test). That takes units for independent, which those on one rule are not quite.
 
 A system that **varies by itself** is judged by that test alone: its several runs are averaged, and
 what they differ in is the noise. It is never judged by a margin.

@@ -75,7 +75,7 @@ def versus(names: tuple[str, str], pairs: Sequence[Pair]) -> Versus:
     )
     by_runs = labelings >= LABELINGS
     for measure in (*found.conditions, *found.metrics):
-        if measure.verdict != "not comparable" and measure.name not in WALL_TIMES:
+        if measure.verdict != "not comparable":
             _test(measure, pairs, by_runs)
     return found
 
