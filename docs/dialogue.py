@@ -101,9 +101,9 @@ class Play:
     """Twins included."""
     answers: dict[str, str] = field(default_factory=dict)
     """Step -> what the reader made of what was served."""
-    right: dict[str, bool] = field(default_factory=dict)
-    served: dict[str, list[str]] = field(default_factory=dict)
-    """Step -> the texts that were served, best first."""
+    verdicts: dict[str, str] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    """Steps that failed, or of which nobody knows."""
 
 
 @contextmanager
@@ -128,23 +128,20 @@ def play(make: Callable[[], Memory], script: Script) -> Play:
         memory.open(Path(folder))
         driver = Driver(memory, limit_of(script, LIMIT), None)
         scorer = Scorer(script.header, capabilities(memory), Oracle())
-        texts: list[str] = []
         for i, step in enumerate(script.steps):
             event = driver.do(i, step)
-            texts += [item.text for item in event.new]
             scorer.observe(step, event)
-            _keep(played, step, event, texts, scorer)
+            _keep(played, step, event, scorer)
         memory.close()
     return played
 
 
-def _keep(played: Play, step: Step, event: Event, texts: Sequence[str], scorer: Scorer) -> None:
-    if not isinstance(step, Probe):
-        return
-    played.served[step.id] = [texts[number] for number in event.served]
-    if scorer.view and (finding := scorer.view.finding):
+def _keep(played: Play, step: Step, event: Event, scorer: Scorer) -> None:
+    if event.type != "ok":
+        played.failed.add(step.id)
+    if isinstance(step, Probe) and scorer.view and (finding := scorer.view.finding):
         played.answers[step.id] = finding.observed.removeprefix("missing") or "nothing"
-        played.right[step.id] = finding.verdict == "correct"
+        played.verdicts[step.id] = finding.verdict
 
 
 # ---------------------------------------------------------------- telling
@@ -171,6 +168,7 @@ def _line(kind: str, who: str, words: str) -> str:
 def _lines(step: Step, played: Play, *, several: bool, ends: bool) -> list[str]:
     who = f"{step.tenant} " if several and step.tenant else ""
     there = " (not in the twin)" if step.unless else ""
+    there += " (this turn fails)" if step.id in played.failed else ""
     match step:
         case Turn():
             return [_line("said", f"{who}says" if several else "said", _cut(step.text) + there)]
@@ -194,7 +192,7 @@ def _asked(probe: Probe, played: Play, *, who: str, ends: bool) -> list[str]:
     if probe.swap is not None:
         lines.append(_line("twin", "in the twin", probe.swap.text))
     if probe.id in played.answers and not ends and not reads:
-        kind = "right" if played.right[probe.id] else "wrong"
+        kind = {"correct": "right", "unknown": "said"}.get(played.verdicts[probe.id], "wrong")
         lines.append(_line(kind, "it answers", played.answers[probe.id]))
     return lines
 

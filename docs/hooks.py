@@ -17,25 +17,36 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-__all__ = ["loads", "on_files", "on_page_markdown", "on_post_build"]
+__all__ = ["loads", "on_config", "on_files", "on_page_markdown", "on_post_build"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 MARK: Final = re.compile(r"<!-- made: ([\w-]+)(?: (.+?))? -->")
+FENCE: Final = re.compile(r"^(```\w+) .*$", re.MULTILINE)
+"""A block of code with words after its language: they are for tests and mean nothing here."""
 LINK: Final = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)]*)?\)")
-INCLUDED: Final = {
+SYSTEMS: Final = {
+    f"adapters/{path.parent.name}/README.md": f"systems/{path.parent.name}.md"
+    for path in sorted((ROOT / "adapters").glob("*/README.md"))
+    if path.parent.name != "datasets"
+} | {"reference_system/README.md": "systems/gem.md"}
+INCLUDED: Final = SYSTEMS | {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "adapters/README.md": "systems/index.md",
-    "reference_system/README.md": "systems/gem.md",
+    "adapters/datasets/README.md": "datasets.md",
     "harness/worker-protocol.md": "worker-protocol.md",
-} | {
-    f"adapters/{path.parent.name}/README.md": f"systems/{path.parent.name}.md"
-    for path in sorted((ROOT / "adapters").glob("*/README.md"))
 }
 """Pages that lie beside the code: where, and what they are called here."""
 
 
 # ---------------------------------------------------------------- pages from elsewhere
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Put every system's page into the navigation."""
+    for section in config.nav or ():
+        if isinstance(section, dict) and "Systems" in section:
+            section["Systems"] += SYSTEMS.values()
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -81,7 +92,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         except Exception as error:
             raise PluginError(f"{page.file.src_uri}: {mark[0]}: {error!r}") from error
 
-    return MARK.sub(part, markdown)
+    return FENCE.sub(r"\1", MARK.sub(part, markdown))
 
 
 # ---------------------------------------------------------------- nothing from elsewhere

@@ -42,7 +42,7 @@ def test_dialogues_are_as_short_as_they_get(dialogue: ModuleType) -> None:
     assert max(turns.values()) < 20
 
 
-@pytest.mark.parametrize("stem", ["stale-read", "leak-by-order", "inert-retrieval-by-twin"])
+@pytest.mark.parametrize("stem", ["stale-read", "inert-retrieval-by-twin"])
 def test_shrinking_gives_the_same_dialogue_again(stem: str, dialogue: ModuleType) -> None:
     """What lies in the folder is what shrinking the mutant's script gives."""
     stored = Script.read(dialogue.FOLDER / f"{stem}.jsonl")

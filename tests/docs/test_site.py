@@ -70,8 +70,18 @@ def test_every_page_is_reached(site: Path) -> None:
     reached = set(re.findall(r'<a href="([^"#]+\.html)" class="md-nav__link', home))
     pages = {str(path.relative_to(site)) for path in site.rglob("*.html")} - {"404.html"}
     assert pages - {"index.html"} <= reached | {"index.html"}
-    readmes = (Path(__file__).parents[2] / "adapters").glob("*/README.md")
-    assert {f"systems/{path.parent.name}.html" for path in readmes} <= pages
+    folders = {
+        path.parent.name for path in (Path(__file__).parents[2] / "adapters").glob("*/README.md")
+    }
+    assert {f"systems/{name}.html" for name in folders - {"datasets"}} <= pages
+
+
+def test_nothing_is_left_of_what_pages_are_written_in(site: Path) -> None:
+    """No fence, no comment that asks for something, no reference that was not resolved."""
+    for page in site.rglob("*.html"):
+        body = page.read_text().split("<article", 1)[-1].split("</article>", 1)[0]
+        for left in ("```", "<!-- made", "::: ", "](", "!!! "):
+            assert left not in body, (page.name, left)
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path, docs: Path) -> None:
