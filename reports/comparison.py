@@ -159,13 +159,15 @@ def _cell(measure: Measure, side: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if abs(value - round(value)) < 1e-9 else f"{value:.1f}"
+    whole = value >= 100 or abs(value - round(value)) < 1e-9
+    return f"{value:.0f}" if whole else f"{value:.1f}"
 
 
 def _row(measure: Measure) -> _Row:
     here: str = "no difference" if measure.verdict == "same" else measure.verdict
-    if measure.verdict == "not comparable" and measure.name.endswith("_ms"):
-        here = ""
+    if measure.verdict == "not comparable" and None not in (measure.base, measure.new):
+        if measure.name not in CONDITION_OF.values():
+            here = ""  # it can be compared by whoever reads it, and is not judged
     if changed := changed_words(measure):
         here += f": {changed}"
     if measure.lost:
@@ -241,7 +243,7 @@ def _tables(one: Versus, out: Console) -> None:
     for name, justify in zip(
         ("", "BASE", "NEW", "on these scripts", "beyond them"), "lrrll", strict=True
     ):
-        table.add_column(name, justify="right" if justify == "r" else "left")
+        table.add_column(name, justify="right" if justify == "r" else "left", no_wrap=not name)
     moved = _moved(one) if len(_moved(one)) <= _FAMILIES else []
     parts = (one.conditions, _names(one), moved, _numbers(one))
     for part in parts:
