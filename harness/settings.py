@@ -1,22 +1,15 @@
 """From what was asked on the command line to memories, scripts and readers.
 
-Hydra composes the settings from `configs/` and carries out sweeps in its own grammar
-(`system=flat,vector seed=range(0,5)`); no folder of Hydra's is made. A family is a script of
-its own by its name. A memory that another package offers under the entry-point group
-`steeltrap.systems` is a system like any other, and so is any class, as `system=package.module:Class`.
+What was asked is read in `steeltrap.harness.composing`; here each cell of the sweep becomes
+settings, and settings become the things that a run needs.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
-import importlib.metadata
 import importlib.resources
-import inspect
-import itertools
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +17,25 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from steeltrap.harness.composing import (
+    ABOUT,
+    SettingsError,
+    choices,
+    composed,
+    configs,
+    experiment,
+    first_line,
+    fitting,
+    installed,
+    key_of,
+    loaded,
+    offer_classes,
+    options,
+    parameters,
+    parsed,
+    plain,
+    points,
+)
 from steeltrap.harness.memory import Memory
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
@@ -31,8 +43,6 @@ from steeltrap.harness.script import Script, ScriptError
 from steeltrap.harness.store import run_spec
 from steeltrap.harness.twins import with_unobserved
 from steeltrap.workloads.compose import ScriptSettings, compose
-from steeltrap.workloads.families import EVERY
-from steeltrap.workloads.render import Surface
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -42,7 +52,6 @@ if TYPE_CHECKING:
     from steeltrap.harness.gateway.budget import Purse
 
 __all__ = [
-    "ENTRY_POINTS",
     "Settings",
     "SettingsError",
     "System",
@@ -52,11 +61,6 @@ __all__ = [
     "rebuilt",
 ]
 
-ENTRY_POINTS: Final = "steeltrap.systems"
-_ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker", "hung_s")
-"""Keys of a system that are not settings of its adapter: how it is called, the distributions it
-stands on, who answers its prompts where the model is ideal, the environment that it has of its
-own, the variables that its worker gets, whether it runs in one, and when that is taken for hung."""
 _NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0, "repeats": 0}
 """Settings that are whole numbers, with the least that makes sense."""
 
@@ -66,17 +70,9 @@ _NAMED: Final = (
     "model.invented=", "model.seed=", "faults.", "faults=",
 )  # fmt: skip
 """What makes another row of a system that asks models; addresses and budgets do not."""
-_GROUPS: Final = (
-    "experiment", "system", "script", "reader", "embedder", "model", "faults",
-)  # fmt: skip
-"""Groups of settings, of which one option each is chosen."""
 HUNG_S: Final = 1800.0
 """An operation of a worker that gave no answer for so long is taken for hung."""
 _SYSTEMS: Final = importlib.resources.files("steeltrap.configs") / "system"
-
-
-class SettingsError(ValueError):
-    """Something that was asked for does not exist; the message names it and what does."""
 
 
 class System(NamedTuple):
@@ -129,8 +125,8 @@ class Settings:
         assert isinstance(node, dict)
         unread = ("sweep", "parts", *(() if self.asks_models else ("model", "faults")))
         own = {str(key): node[key] for key in node if key not in unread}
-        plain = msgspec.to_builtins([own, self.overridden], str_keys=True)
-        return msgspec.json.encode(plain, order="sorted")
+        named = msgspec.to_builtins([own, self.overridden], str_keys=True)
+        return msgspec.json.encode(named, order="sorted")
 
     def memory(self) -> Memory:
         """A new memory, not yet opened; in a worker, where it has an environment of its own.
@@ -163,7 +159,7 @@ class Settings:
         from steeltrap.harness.environments import EnvironmentFault, find
         from steeltrap.harness.remote import Remote, WorkerError, WorkerFault
 
-        system = _plain(self.config.system)
+        system = plain(self.config.system)
         try:
             python = find(system["environment"]) if "environment" in system else None
             return Remote(
@@ -197,8 +193,8 @@ class Settings:
         system = self.config.system
         try:
             made = gateway(
-                _plain(self.config.model), _plain(self.config.faults), script=script,
-                embedder=self._embedder(), answer=_loaded(system.answers) if system.answers else None,
+                plain(self.config.model), plain(self.config.faults), script=script,
+                embedder=self._embedder(), answer=loaded(system.answers) if system.answers else None,
                 system=system.name, purse=purse,
             )  # fmt: skip
         except ValueError as error:
@@ -214,7 +210,7 @@ class Settings:
         return self._embedder().embed
 
     def _embedder(self) -> Any:
-        return _embedder(msgspec.json.encode(_plain(self.config.embedder)))
+        return _embedder(msgspec.json.encode(plain(self.config.embedder)))
 
     def script(self) -> Script:
         """The script with its truth.
@@ -223,7 +219,7 @@ class Settings:
             SettingsError: a setting is wrong.
             ScriptError: the script cannot be made or read.
         """
-        script = _script(msgspec.json.encode(_plain(self.config.script)), self.config.seed)
+        script = _script(msgspec.json.encode(plain(self.config.script)), self.config.seed)
         return with_unobserved(script) if self.config.observing else script
 
     def reader(self) -> Reader:
@@ -256,15 +252,15 @@ class Settings:
         from steeltrap.harness.gateway.setup import identity
 
         try:
-            return identity(_plain(self.config.model), _plain(self.config.faults))
+            return identity(plain(self.config.model), plain(self.config.faults))
         except ValueError as error:
             raise SettingsError(f"model={self.config.model.name}: {error}") from None
 
     @property
     def node(self) -> dict[str, Any]:
         """The settings of the adapter itself."""
-        system = _plain(self.config.system)
-        return {key: value for key, value in system.items() if key not in _ABOUT}
+        system = plain(self.config.system)
+        return {key: value for key, value in system.items() if key not in ABOUT}
 
 
 # ---------------------------------------------------------------- making things
@@ -300,7 +296,7 @@ def _source(settings: bytes) -> ScriptSettings | Script | Sequence[Script]:
             return msgspec.convert(node, ScriptSettings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"script: {error}".replace("`", "")) from None
-    made = _instantiate({key: node[key] for key in node if key not in _ABOUT}, "script")
+    made = _instantiate({key: node[key] for key in node if key not in ABOUT}, "script")
     if isinstance(made, str) or not isinstance(made, Script | Sequence):
         raise SettingsError(f"script: {node['_target_']} gives {type(made).__name__}, not a Script")
     return made
@@ -314,7 +310,7 @@ def _instantiate(node: Any, what: str) -> Any:
     try:
         return instantiate(node, _convert_="all")
     except OmegaConfBaseException as error:
-        raise SettingsError(f"{what}: {_first_line(error)}") from None
+        raise SettingsError(f"{what}: {first_line(error)}") from None
     except InstantiationException as error:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, ModuleNotFoundError) and "'steeltrap[" not in str(cause):
@@ -323,32 +319,8 @@ def _instantiate(node: Any, what: str) -> Any:
             ) from None
         said = " ".join(str(cause or error).split())
         if isinstance(cause, TypeError) and "unexpected keyword" in said:
-            said += f"; it takes: {', '.join(_parameters(node['_target_'])) or 'nothing'}"
+            said += f"; it takes: {', '.join(parameters(node['_target_'])) or 'nothing'}"
         raise SettingsError(f"{what}: {said}") from None
-
-
-def _parameters(target: str) -> list[str]:
-    """What can be given to a class or function by name; nothing where it cannot be loaded."""
-    try:
-        return list(inspect.signature(_loaded(target)).parameters)
-    except (ImportError, AttributeError, ValueError, TypeError):
-        return []
-
-
-def _loaded(target: str) -> Any:
-    module, _, name = target.rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
-def _plain(node: Any) -> Any:
-    from omegaconf import OmegaConf
-    from omegaconf.errors import MissingMandatoryValue
-
-    try:
-        return OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
-    except MissingMandatoryValue as error:
-        key = error.full_key or "a setting"
-        raise SettingsError(f"{key} must be given: {key}=VALUE") from None
 
 
 # ---------------------------------------------------------------- composing and sweeping
@@ -365,37 +337,20 @@ def cells(asked: Sequence[str]) -> list[Settings]:
     Raises:
         SettingsError: an unknown key or option, or a value that is not of its kind.
     """
-    given = _parsed(asked)
+    given = parsed(asked)
     for override in given:
         if override.key_or_group == "system":
-            _offer_classes(_choices(override))
-    with _configs():
-        base = _composed(_experiment(given))
+            offer_classes(choices(override))
+    with configs():
+        base = composed(experiment(given))
         if not base.parts:
-            return [_cell(point) for point in _points(given)]
+            return [_cell(point) for point in points(given)]
         # a part says itself which experiment it is, and lies in the folder of the whole
         asked_of_all = [o for o in given if o.key_or_group != "experiment"]
-        named = _parsed([f"name={base.name}", f"include={base.include or 'null'}"])
+        named = parsed([f"name={base.name}", f"include={base.include or 'null'}"])
         keys = {override.key_or_group for override in given}
         whole = [*(o for o in named if o.key_or_group not in keys), *asked_of_all]
-        return _of_parts([_points(whole, _parsed(part)) for part in base.parts], asked_of_all)
-
-
-def _experiment(overrides: Sequence[Override]) -> list[str]:
-    """The choice of an experiment, where there is one."""
-    chosen = [override for override in overrides if override.key_or_group == "experiment"]
-    return [choice for override in chosen for choice in _choices(override)[:1]]
-
-
-def _points(given: Sequence[Override], own: Sequence[Override] = ()) -> list[list[str]]:
-    """The overrides of each cell: what is given, for which a part's own and a sweep's yield."""
-    keys = {override.key_or_group for override in given}
-    kept = [override for override in own if override.key_or_group not in keys]
-    keys |= {override.key_or_group for override in own}
-    base = _composed(_experiment([*own, *given]))
-    swept = [axis for axis in _parsed(base.sweep) if axis.key_or_group not in keys]
-    axes = [_choices(override) for override in (*swept, *kept, *given)]
-    return [list(point) for point in itertools.product(*axes)]
+        return _of_parts([points(whole, parsed(part)) for part in base.parts], asked_of_all)
 
 
 def _of_parts(parts: Sequence[list[list[str]]], given: Sequence[Override]) -> list[Settings]:
@@ -404,41 +359,16 @@ def _of_parts(parts: Sequence[list[list[str]]], given: Sequence[Override]) -> li
     Raises:
         SettingsError: there is none in any part.
     """
-    points = [point for part in parts for point in part]
-    fitting = [_fitting(point) for point in points]
+    asked = [point for part in parts for point in part]
+    able = [fitting(point) for point in asked]
     for override in given:
         key = override.get_key_element().lstrip("+")
-        if not any(_key(word) == key for point in fitting for word in point):
-            _composed(points[0])  # says what is wrong with it
+        if not any(key_of(word) == key for point in able for word in point):
+            composed(asked[0])  # says what is wrong with it
     found: dict[bytes, Settings] = {}
-    for settings in map(_cell, fitting):
+    for settings in map(_cell, able):
         found.setdefault(settings.identity, settings)
     return list(found.values())
-
-
-def _fitting(point: Sequence[str]) -> list[str]:
-    """Without overrides of settings that the chosen system, script and the like do not have."""
-    groups = tuple(word for word in point if _key(word) in _GROUPS)
-    there = _keys(groups)
-    return [word for word in point if word.startswith("+") or _key(word) in there]
-
-
-def _key(word: str) -> str:
-    return word.lstrip("+").partition("=")[0]
-
-
-@functools.lru_cache(maxsize=256)
-def _keys(groups: tuple[str, ...]) -> frozenset[str]:
-    """Every key of the settings of such choices, those that hold others included."""
-    from omegaconf import OmegaConf
-
-    def below(node: Any, above: str) -> Iterator[str]:
-        for key, value in node.items() if isinstance(node, dict) else ():
-            yield f"{above}{key}"
-            yield from below(value, f"{above}{key}.")
-
-    node = OmegaConf.to_container(_composed(list(groups)), resolve=False)
-    return frozenset([*_GROUPS, *below(node, "")])
 
 
 def rebuilt(spec: RunSpec) -> Settings:
@@ -474,21 +404,12 @@ def _asked_again(model: dict[str, Any]) -> list[str]:
 
 
 def _embedder_name(option: str) -> str:
-    with _configs():
-        node = _plain(_composed([f"embedder={option}"]).embedder)
+    with configs():
+        node = plain(composed([f"embedder={option}"]).embedder)
     try:
-        return str(_loaded(node.get("embedder", node)["_target_"]).name)
+        return str(loaded(node.get("embedder", node)["_target_"]).name)
     except (ImportError, AttributeError):
         return "\0"
-
-
-def options(group: str) -> list[str]:
-    """What can be chosen in a group of settings: `system`, `script`, `reader`, ..."""
-    from hydra.core.global_hydra import GlobalHydra
-
-    with _configs():
-        loader = GlobalHydra.instance().config_loader()
-        return sorted(name for name in loader.get_group_options(group) if ":" not in name)
 
 
 def described() -> list[System]:
@@ -497,15 +418,15 @@ def described() -> list[System]:
     Settings files begin with it; for a memory of another package it is the first line of its
     docstring, or why it cannot be loaded.
     """
-    elsewhere = {name: node for _, name, node in _installed()}
+    elsewhere = {name: node for _, name, node in installed()}
     names = options("system")
     found = []
-    with _configs():
+    with configs():
         for name in names:
             if node := elsewhere.get(name):
                 found.append(System(name, _docstring(node["_target_"]), "", node["packages"]))
                 continue
-            system = _composed([f"system={name}"]).system
+            system = composed([f"system={name}"]).system
             about = (_SYSTEMS / f"{name}.yaml").read_text().split("\n", 1)[0].removeprefix("# ")
             found.append(System(name, about, system.get("environment", ""), list(system.packages)))
     return found
@@ -513,15 +434,15 @@ def described() -> list[System]:
 
 def _docstring(target: str) -> str:
     try:
-        made = _loaded(target)
+        made = loaded(target)
     except Exception as error:  # somebody else's module may raise anything
-        return f"cannot be loaded: {_first_line(error)}"
+        return f"cannot be loaded: {first_line(error)}"
     words = str(made.__doc__ or target).strip()
     return words.split("\n", 1)[0]
 
 
 def _cell(point: list[str]) -> Settings:
-    config = _composed(point)
+    config = composed(point)
     for key, least in _NUMBERS.items():
         if not isinstance(config[key], int) or config[key] < least:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
@@ -546,147 +467,3 @@ def _unresolved(config: DictConfig) -> list[Any]:
     from omegaconf import OmegaConf
 
     return list(OmegaConf.to_container(config.system, resolve=False).values())  # type: ignore[union-attr]
-
-
-def _choices(override: Override) -> list[str]:
-    """Each value of a sweep as an override of its own."""
-    if not override.is_sweep_override():
-        return [str(override.input_line)]
-    if not override.is_discrete_sweep():
-        raise SettingsError(f"{override.input_line}: list the values, or use range(start,stop)")
-    key = override.get_key_element()
-    return [f"{key}={value}" for value in override.sweep_string_iterator()]
-
-
-def _parsed(asked: Sequence[str]) -> list[Override]:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import OverrideParseException
-
-    try:
-        return OverridesParser.create().parse_overrides(list(asked))
-    except OverrideParseException as error:
-        word = error.override
-        hint = f", as system={word}" if word in options("system") else ""
-        raise SettingsError(f"'{word}' is not understood; write KEY=VALUE{hint}") from None
-
-
-def _composed(overrides: list[str]) -> DictConfig:
-    import hydra
-    from hydra.errors import ConfigCompositionException, MissingConfigException
-
-    try:
-        return hydra.compose("config", overrides=overrides)
-    except MissingConfigException as error:
-        group, _, name = str(error.missing_cfg_file).rpartition("/")
-        known = ", ".join(error.options or [])
-        raise SettingsError(f"unknown {group} '{name}'; known: {known}") from None
-    except ConfigCompositionException as error:
-        raise SettingsError(_in_words(error, overrides)) from None
-
-
-def _in_words(error: Exception, overrides: list[str]) -> str:
-    """Hydra's words for an unknown key, said so that the next step is plain."""
-    said = _first_line(error)
-    if unknown := re.search(r"Could not override '([^']+)'", said):
-        key = unknown[1]
-        if key.startswith("system."):
-            return _no_such_system_setting(key, overrides)
-        return f"unknown setting '{key}'; `steeltrap run --help` lists them all"
-    return said
-
-
-def _no_such_system_setting(key: str, overrides: list[str]) -> str:
-    """What the chosen system does take, and how a memory of another package is set."""
-    chosen = [part for part in overrides if re.match(r"(experiment|system)=", part)]
-    system = _composed(chosen).system
-    keys = [str(name) for name in system if name not in (*_ABOUT, "_target_")]
-    takes = ", ".join(keys or _parameters(system["_target_"])) or "nothing"
-    asked = next((part for part in overrides if part.startswith(f"{key}=")), f"{key}=VALUE")
-    return (
-        f"unknown setting '{key}'; system={system.name} takes: {takes};"
-        f" write +{asked} for a memory of another package"
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0]
-
-
-def _configs() -> Any:
-    """The configuration folder, with a script for each family and each installed system."""
-    from hydra import initialize_config_module
-
-    _register()
-    return initialize_config_module("steeltrap.configs", version_base="1.3")
-
-
-@functools.cache
-def _register() -> None:
-    from hydra.core.config_store import ConfigStore
-
-    store = ConfigStore.instance()
-    for group, name, node in (*_families(), *_installed()):
-        store.store(group=group, name=name, node=node)
-
-
-def _families() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    surface = dataclasses.asdict(Surface())
-    for family in EVERY:
-        alone = ScriptSettings(name=family, families={family: 1.0}, surface=surface)
-        yield "script", family, msgspec.to_builtins(alone)
-
-
-def _installed() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Memories that other packages offer; none is imported before it is chosen."""
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        node = {
-            "_target_": point.value.replace(":", "."),
-            "name": point.name,
-            "packages": [point.dist.name] if point.dist else [],
-        }
-        yield "system", point.name, node
-
-
-def _offer_classes(choices: Sequence[str]) -> None:
-    """Make each `system=module:Class` a system of that name.
-
-    Raises:
-        SettingsError: there is no such class; says what there is, and what to do.
-    """
-    from hydra.core.config_store import ConfigStore
-
-    for choice in choices:
-        name = choice.partition("=")[2].strip("'\"")
-        if ":" in name:
-            _class(name)
-            node = {"_target_": name.replace(":", "."), "name": name, "packages": []}
-            ConfigStore.instance().store(group="system", name=name, node=node)
-
-
-def _class(name: str) -> Any:
-    """The class of `module:Class`, looked for as `python -m` does: in this folder as well."""
-    module, _, attribute = name.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
-        raise SettingsError(f"system={name}: write module:Class, as mypackage.memory:MyMemory")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = importlib.import_module(module)
-    except Exception as error:  # somebody else's module may raise anything
-        raise SettingsError(f"system={name}: {_no_module(module, error)}") from error
-    if not hasattr(found, attribute):
-        there = [key for key, made in vars(found).items() if isinstance(made, type) and hasattr(made, "ingest")]  # fmt: skip
-        raise SettingsError(
-            f"system={name}: {module} has no '{attribute}'; memories in it: {', '.join(there) or 'none'}"
-        )
-    return getattr(found, attribute)
-
-
-def _no_module(module: str, error: Exception) -> str:
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    if missing and (module == missing or module.startswith(f"{missing}.")):
-        return (
-            f"there is no module '{missing}' here; install its package (pip install -e .), or begin"
-            " in the folder that holds it"
-        )
-    return f"importing {module} raised {type(error).__name__}: {_first_line(error)}"

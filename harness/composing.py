@@ -1,0 +1,309 @@
+"""What can be set and chosen, and how what was asked is read: all that is Hydra's.
+
+Overrides are read by Hydra's grammar, settings are composed from `configs/`; no folder of Hydra's
+is made. Besides the files there is a script for each family, and a system for each memory that
+another package offers under the entry-point group `steeltrap.systems`, or that is named by its
+class, as `system=package.module:Class`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import importlib.metadata
+import inspect
+import itertools
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from steeltrap.workloads.compose import ScriptSettings
+from steeltrap.workloads.families import EVERY
+from steeltrap.workloads.render import Surface
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
+
+__all__ = [
+    "ABOUT",
+    "ENTRY_POINTS",
+    "SettingsError",
+    "choices",
+    "composed",
+    "configs",
+    "experiment",
+    "first_line",
+    "fitting",
+    "installed",
+    "key_of",
+    "loaded",
+    "offer_classes",
+    "options",
+    "parameters",
+    "parsed",
+    "plain",
+    "points",
+]
+
+ENTRY_POINTS: Final = "steeltrap.systems"
+ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker", "hung_s")
+"""Keys of a system that are not settings of its adapter: how it is called, the distributions it
+stands on, who answers its prompts where the model is ideal, the environment that it has of its
+own, the variables that its worker gets, whether it runs in one, and when that is taken for hung."""
+_GROUPS: Final = (
+    "experiment", "system", "script", "reader", "embedder", "model", "faults",
+)  # fmt: skip
+"""Groups of settings, of which one option each is chosen."""
+
+
+class SettingsError(ValueError):
+    """Something that was asked for does not exist; the message names it and what does."""
+
+
+def parameters(target: str) -> list[str]:
+    """What can be given to a class or function by name; nothing where it cannot be loaded."""
+    try:
+        return list(inspect.signature(loaded(target)).parameters)
+    except (ImportError, AttributeError, ValueError, TypeError):
+        return []
+
+
+def loaded(target: str) -> Any:
+    """The class or function of a dotted name."""
+    module, _, name = target.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def plain(node: Any) -> Any:
+    """Settings as plain data.
+
+    Raises:
+        SettingsError: one that must be given is not.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import MissingMandatoryValue
+
+    try:
+        return OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        key = error.full_key or "a setting"
+        raise SettingsError(f"{key} must be given: {key}=VALUE") from None
+
+
+# ---------------------------------------------------------------- what can be chosen
+
+
+def options(group: str) -> list[str]:
+    """What can be chosen in a group of settings: `system`, `script`, `reader`, ..."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    with configs():
+        loader = GlobalHydra.instance().config_loader()
+        return sorted(name for name in loader.get_group_options(group) if ":" not in name)
+
+
+# ---------------------------------------------------------------- overrides and sweeps
+
+
+def experiment(overrides: Sequence[Override]) -> list[str]:
+    """The choice of an experiment, where there is one."""
+    chosen = [override for override in overrides if override.key_or_group == "experiment"]
+    return [choice for override in chosen for choice in choices(override)[:1]]
+
+
+def points(given: Sequence[Override], own: Sequence[Override] = ()) -> list[list[str]]:
+    """The overrides of each cell: what is given, for which a part's own and a sweep's yield."""
+    keys = {override.key_or_group for override in given}
+    kept = [override for override in own if override.key_or_group not in keys]
+    keys |= {override.key_or_group for override in own}
+    base = composed(experiment([*own, *given]))
+    swept = [axis for axis in parsed(base.sweep) if axis.key_or_group not in keys]
+    axes = [choices(override) for override in (*swept, *kept, *given)]
+    return [list(point) for point in itertools.product(*axes)]
+
+
+def fitting(point: Sequence[str]) -> list[str]:
+    """Without overrides of settings that the chosen system, script and the like do not have."""
+    groups = tuple(word for word in point if key_of(word) in _GROUPS)
+    there = _keys(groups)
+    return [word for word in point if word.startswith("+") or key_of(word) in there]
+
+
+def key_of(word: str) -> str:
+    """The key of an override as it was written."""
+    return word.lstrip("+").partition("=")[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _keys(groups: tuple[str, ...]) -> frozenset[str]:
+    """Every key of the settings of such choices, those that hold others included."""
+    from omegaconf import OmegaConf
+
+    def below(node: Any, above: str) -> Iterator[str]:
+        for key, value in node.items() if isinstance(node, dict) else ():
+            yield f"{above}{key}"
+            yield from below(value, f"{above}{key}.")
+
+    node = OmegaConf.to_container(composed(list(groups)), resolve=False)
+    return frozenset([*_GROUPS, *below(node, "")])
+
+
+def choices(override: Override) -> list[str]:
+    """Each value of a sweep as an override of its own."""
+    if not override.is_sweep_override():
+        return [str(override.input_line)]
+    if not override.is_discrete_sweep():
+        raise SettingsError(f"{override.input_line}: list the values, or use range(start,stop)")
+    key = override.get_key_element()
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def parsed(asked: Sequence[str]) -> list[Override]:
+    """Overrides in Hydra's grammar.
+
+    Raises:
+        SettingsError: one is not understood.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import OverrideParseException
+
+    try:
+        return OverridesParser.create().parse_overrides(list(asked))
+    except OverrideParseException as error:
+        word = error.override
+        hint = f", as system={word}" if word in options("system") else ""
+        raise SettingsError(f"'{word}' is not understood; write KEY=VALUE{hint}") from None
+
+
+def composed(overrides: list[str]) -> DictConfig:
+    """The settings that these overrides give; inside `configs`.
+
+    Raises:
+        SettingsError: an unknown key, group or option.
+    """
+    import hydra
+    from hydra.errors import ConfigCompositionException, MissingConfigException
+
+    try:
+        return hydra.compose("config", overrides=overrides)
+    except MissingConfigException as error:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        known = ", ".join(error.options or [])
+        raise SettingsError(f"unknown {group} '{name}'; known: {known}") from None
+    except ConfigCompositionException as error:
+        raise SettingsError(_in_words(error, overrides)) from None
+
+
+def _in_words(error: Exception, overrides: list[str]) -> str:
+    """Hydra's words for an unknown key, said so that the next step is plain."""
+    said = first_line(error)
+    if unknown := re.search(r"Could not override '([^']+)'", said):
+        key = unknown[1]
+        if key.startswith("system."):
+            return _no_such_system_setting(key, overrides)
+        return f"unknown setting '{key}'; `steeltrap run --help` lists them all"
+    return said
+
+
+def _no_such_system_setting(key: str, overrides: list[str]) -> str:
+    """What the chosen system does take, and how a memory of another package is set."""
+    chosen = [part for part in overrides if re.match(r"(experiment|system)=", part)]
+    system = composed(chosen).system
+    keys = [str(name) for name in system if name not in (*ABOUT, "_target_")]
+    takes = ", ".join(keys or parameters(system["_target_"])) or "nothing"
+    asked = next((part for part in overrides if part.startswith(f"{key}=")), f"{key}=VALUE")
+    return (
+        f"unknown setting '{key}'; system={system.name} takes: {takes};"
+        f" write +{asked} for a memory of another package"
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+def configs() -> Any:
+    """The configuration folder, with a script for each family and each installed system."""
+    from hydra import initialize_config_module
+
+    _register()
+    return initialize_config_module("steeltrap.configs", version_base="1.3")
+
+
+@functools.cache
+def _register() -> None:
+    from hydra.core.config_store import ConfigStore
+
+    store = ConfigStore.instance()
+    for group, name, node in (*_families(), *installed()):
+        store.store(group=group, name=name, node=node)
+
+
+def _families() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    surface = dataclasses.asdict(Surface())
+    for family in EVERY:
+        alone = ScriptSettings(name=family, families={family: 1.0}, surface=surface)
+        yield "script", family, msgspec.to_builtins(alone)
+
+
+def installed() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Memories that other packages offer; none is imported before it is chosen."""
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        node = {
+            "_target_": point.value.replace(":", "."),
+            "name": point.name,
+            "packages": [point.dist.name] if point.dist else [],
+        }
+        yield "system", point.name, node
+
+
+def offer_classes(choices: Sequence[str]) -> None:
+    """Make each `system=module:Class` a system of that name.
+
+    Raises:
+        SettingsError: there is no such class; says what there is, and what to do.
+    """
+    from hydra.core.config_store import ConfigStore
+
+    for choice in choices:
+        name = choice.partition("=")[2].strip("'\"")
+        if ":" in name:
+            _class(name)
+            node = {"_target_": name.replace(":", "."), "name": name, "packages": []}
+            ConfigStore.instance().store(group="system", name=name, node=node)
+
+
+def _class(name: str) -> Any:
+    """The class of `module:Class`, looked for as `python -m` does: in this folder as well."""
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise SettingsError(f"system={name}: write module:Class, as mypackage.memory:MyMemory")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:  # somebody else's module may raise anything
+        raise SettingsError(f"system={name}: {_no_module(module, error)}") from error
+    if not hasattr(found, attribute):
+        there = [key for key, made in vars(found).items() if isinstance(made, type) and hasattr(made, "ingest")]  # fmt: skip
+        raise SettingsError(
+            f"system={name}: {module} has no '{attribute}'; memories in it: {', '.join(there) or 'none'}"
+        )
+    return getattr(found, attribute)
+
+
+def _no_module(module: str, error: Exception) -> str:
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and (module == missing or module.startswith(f"{missing}.")):
+        return (
+            f"there is no module '{missing}' here; install its package (pip install -e .), or begin"
+            " in the folder that holds it"
+        )
+    return f"importing {module} raised {type(error).__name__}: {first_line(error)}"
