@@ -177,7 +177,7 @@ def test_a_wrong_file_can_be_taken_on_purpose(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"script\.check=false"):
         cell.script()
     (cell,) = cells(["script=locomo", f"script.path={path}", "script.check=false"])
-    with pytest.raises(SettingsError, match="this data has 0 scripts"):
+    with pytest.raises(SettingsError, match="holds no records"):
         cell.script()
 
 
