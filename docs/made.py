@@ -367,7 +367,7 @@ def _printed(command: str) -> str:
         capture_output=True,
         text=True,
     )
-    if done.returncode not in (0, 1):
+    if done.returncode:
         raise MissingWords(f"{command}: ended with {done.returncode}: {done.stderr[-400:]}")
     return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
 
