@@ -375,6 +375,7 @@ def _printed(command: str) -> str:
 def prepare(pages: Iterable[str]) -> None:
     """Run the commands of all pages beforehand, two at a time."""
     asked = re.findall(r"<!-- made: (?:run|part .+? of) (.+?) -->", "\n".join(pages))
+    _folder()  # one for all, before there are two threads
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(_printed, dict.fromkeys(asked)))
 
