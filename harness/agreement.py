@@ -32,7 +32,7 @@ def agreement(pairs: Sequence[tuple[Verdict, Verdict]]) -> Agreement:
     """Compare two judges.
 
     Args:
-        pairs: what each said of the same answer.
+        pairs: what each said of the same answer; those with an error are left out.
     """
     table = [[pairs.count((one, two)) for two in VERDICTS] for one in VERDICTS]
     n = sum(map(sum, table))

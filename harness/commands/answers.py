@@ -210,7 +210,7 @@ def agree(words: Sequence[str], one: str, two: str, out: Console) -> int:
                 asked = steps[step]
                 assert isinstance(asked, Probe)
                 apart.append((cell.folder.name, asked.id, *said, asked.text))
-    found = agreement.agreement([pair for pair in pairs if "error" not in pair])
+    found = agreement.agreement(pairs)
     _show_agreement(found, len(pairs) - found.n, one, two, out)
     if apart:
         table = _table("run", "question", one, two, "asked")

@@ -46,6 +46,12 @@ def test_one_verdict_throughout_says_nothing() -> None:
     assert agreement([]).kappa is None
 
 
+def test_errors_are_no_disagreement() -> None:
+    """What one of them could not judge says nothing of the two."""
+    found = agreement([*pairs(cc=3, ww=4), ("error", "correct"), ("wrong", "error")])
+    assert (7, 7, 1.0) == (found.n, found.same, found.kappa)
+
+
 def test_the_interval_is_that_of_resampled_questions_and_always_the_same() -> None:
     """It narrows with more questions and does not change from call to call."""
     few, many = agreement(pairs(cc=8, ww=8, cw=4)), agreement(pairs(cc=80, ww=80, cw=40))
