@@ -359,11 +359,11 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 @functools.cache
 def _printed(command: str) -> str:
     """What a command prints, run once a build."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ours = f'steeltrap() {{ {shlex.quote(sys.executable)} -m steeltrap "$@"; }}'
     done = subprocess.run(
-        ["bash", "-c", command],
+        ["bash", "-c", f"{ours}\n{command}"],
         cwd=_folder().name,
-        env=os.environ | {"PATH": path, "COLUMNS": str(COLUMNS), "NO_COLOR": "1"},
+        env=os.environ | {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"},
         capture_output=True,
         text=True,
     )
