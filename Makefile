@@ -1,16 +1,18 @@
-# Two commands: `make run` does the main job, `make test` runs every test.
+# Two commands: `make run` does the main job, `make test` runs every test. Another experiment is run
+# by `make run experiment=paper`.
 # Both first make the environment in .venv, and again only when the lock or the project changed.
 PYTHON ?= python3
 BIN := .venv/bin
 # uv does not read pip's settings: a mirror that is set for pip is handed on to it.
 INDEX = $(or $(PIP_INDEX_URL),$(shell $(BIN)/python -m pip config get global.index-url 2>/dev/null))
 
+experiment ?= main
+
 .PHONY: run test
 .DEFAULT_GOAL := run
 
 run: .venv/.ready
-	$(BIN)/steeltrap systems install mem0
-	$(BIN)/steeltrap run experiment=main
+	$(BIN)/steeltrap run experiment=$(experiment) install=true
 
 test: .venv/.ready
 	$(BIN)/python -m pytest

@@ -446,8 +446,9 @@ def _cell(point: list[str]) -> Settings:
     for key, least in _NUMBERS.items():
         if not isinstance(config[key], int) or config[key] < least:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
-    if not isinstance(config.observing, bool):
-        raise SettingsError(f"observing={config.observing}: write true or false")
+    for key in ("observing", "install"):
+        if not isinstance(config[key], bool):
+            raise SettingsError(f"{key}={config[key]}: write true or false")
     for key in ("name", "include"):
         if str(config[key]) in ("", ".", "..") or re.search(r"[/\\]", str(config[key])):
             raise SettingsError(

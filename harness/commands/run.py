@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.commands.report import Found, summary, write_folder, write_page
+from steeltrap.harness.commands.systems import install
 from steeltrap.harness.commands.watch import Watch
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.environments import EnvironmentMissing, find
@@ -17,7 +18,7 @@ from steeltrap.harness.memory import capabilities
 from steeltrap.harness.record import Record
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
-from steeltrap.harness.settings import Settings, cells
+from steeltrap.harness.settings import Settings, cells, described
 from steeltrap.harness.store import Cell, CellBusy, StoreError, open_cell, read_cell
 from steeltrap.reports.facts import distinct
 
@@ -41,7 +42,10 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
         RunStopped: a system could not be opened, or a model call not be answered; the other
             cells were run and are reported.
     """
-    planned, stopped = _runnable(cells(asked), aside)
+    every = cells(asked)
+    if every[0].config.install:
+        _install(every, aside)
+    planned, stopped = _runnable(every, aside)
     done: dict[Path, Found] = {}
     purse = Purse()
     for number, settings in enumerate(planned, 1):
@@ -58,6 +62,12 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
             write_page(list(done.values()), planned[0].folder / "index.html", out, aside)
     if stopped:
         raise RunStopped("\n".join(dict.fromkeys(stopped)))
+
+
+def _install(planned: Sequence[Settings], aside: Console) -> None:
+    """Make the environments that are missing; what cannot be made is said, and stays missing."""
+    if missing := distinct(one.environment for one in planned if not _installed(one)):
+        install(missing, described(), aside)
 
 
 def _runnable(planned: Sequence[Settings], aside: Console) -> tuple[list[Settings], list[str]]:

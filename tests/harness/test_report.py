@@ -194,3 +194,25 @@ def test_missing_environments_are_said_first_and_the_others_run(
     assert "`steeltrap systems install mem0 graphiti`" in sentence
     assert "The six conditions" in said.out
     assert 2 == len(list(tmp_path.rglob("record.json")))
+
+
+def test_environments_are_made_where_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an index an environment cannot be made: that is said, and the other systems run."""
+    for name, value in {
+        "STEELTRAP_CACHE": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv"),
+        "UV_OFFLINE": "1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    asked = ["system=mem0,flat", "script=revision-chain", "script.turns=6", "install=true"]
+    assert 1 == main(["run", *asked, f"runs={tmp_path / 'runs'}"])
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.index("mem0: ") < said.index("mem0: not installed, so 1 of 2 runs are left out;")
+    assert "flat" == json.loads(next(tmp_path.rglob("record.json")).read_text())["spec"]["system"]
+
+
+def test_install_is_true_or_false(capsys: pytest.CaptureFixture[str]) -> None:
+    """Anything else is refused by name."""
+    assert 2 == main(["run", "system=flat", "install=mem0"])
+    assert "install=mem0: write true or false" in capsys.readouterr().err
