@@ -21,6 +21,7 @@ __all__ = [
     "Percentiles",
     "Record",
     "RecordError",
+    "Request",
     "RunSpec",
     "Timing",
     "read_record",
@@ -114,6 +115,25 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Which questions were left out, if any."""
     convention: str = ""
     """Whose rules decide which questions count: ours, or a benchmark's own scorer."""
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """What an agent would send to answer one turn: `steeltrap.harness.requests`.
+
+    Tokens are those of o200k_base; `cached` are those that a cache of exact prefixes would have.
+    """
+
+    turn: int
+    """Its number, from 1."""
+    tokens: int
+    """Instructions, what the memory served, and the turn."""
+    memory_tokens: int
+    """The part that the memory served."""
+    characters: int
+    cached_tokens: int
+    """Instructions first, then the memory, then the turn."""
+    cached_memory_first_tokens: int
+    """The memory first."""
 
 
 class Effect(msgspec.Struct, kw_only=True):
@@ -220,6 +240,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     growth_exponent: float | None = None
     """Slope of log active tokens against log turns."""
     evidence: list[Evidence] = []
+    requests: list[Request] = []
+    """Turn by turn, where the script asks with its turns."""
     effects: list[Effect] = []
     """What twins showed, other than of reading (C6)."""
     dose: DoseResponse | None = None

@@ -18,6 +18,7 @@ from steeltrap.harness.models import Usage, UsesModels
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
 from steeltrap.harness.remains import Search, Vectors
+from steeltrap.harness.requests import requests
 from steeltrap.harness.script import Script
 from steeltrap.harness.store import Cell
 from steeltrap.harness.twins import chosen, compare, twin_script
@@ -110,6 +111,7 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
         audited="audit_sha256" in script.header.settings,
     )
+    outcome.requests = requests(joined(script, read_events(cell.history)))
     asked = sum(outcome.usage.values(), Usage())
     outcome.cost_usd = cost_usd(str(cell.spec.model.get("model", "")), asked)
     outcome.fingerprint = fingerprint(cell.history)

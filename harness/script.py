@@ -25,6 +25,7 @@ __all__ = [
     "ABOUTS",
     "ASKS",
     "OPS",
+    "REQUEST",
     "UNOBSERVED",
     "About",
     "Ask",
@@ -74,6 +75,9 @@ OpName = Literal[
 ]
 OPS: Final[tuple[OpName, ...]] = get_args(OpName)
 Ask = Literal["current", "previous", "as-of", "rank", "evidence"]
+REQUEST: Final = "request"
+"""Category of a question that is a turn itself, asked just before it is told: what a memory serves
+for it is what an agent would put into its request."""
 ASKS: Final[tuple[Ask, ...]] = get_args(Ask)
 Importance = Literal["vital", "normal", "trivial"]
 
@@ -274,7 +278,8 @@ class Probe(_Step, tag="probe", tag_field="step", kw_only=True):
     unit: str | None = None
     """None only where `ask` is `rank` or `evidence`."""
     units: tuple[str, ...] = ()
-    """rank: the exchangeable units that the question touches alike."""
+    """rank: the exchangeable units that the question touches alike; evidence, of a request: those
+    that the turn speaks of."""
     of: str | None = None
     """as-of: the instant asked about."""
     expect: Expect | None = None

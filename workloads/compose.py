@@ -48,6 +48,8 @@ class ScriptSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     constant_tokens: int = 512
     audit_every: int = 50
     gauge_every: int = 10
+    requests: bool = False
+    """Every turn is also put to the memory as a question, just before it is told."""
 
 
 @dataclass(order=True, slots=True)
@@ -88,6 +90,7 @@ def compose(settings: ScriptSettings, seed: int) -> Script:
         lags=Lags(tuple(sorted(settings.lags.items()))),
         audit_every=settings.audit_every,
         gauge_every=settings.gauge_every,
+        requests=settings.requests,
     )
     _play(stage, weights, dice.child("director"))
     return _finished(stage)
@@ -138,6 +141,8 @@ def _finished(stage: Stage) -> Script:
 
 def _plain(settings: ScriptSettings) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(settings, str_keys=True)
+    if not settings.requests:
+        del plain["requests"]  # a script without them is the same as ever
     return plain
 
 

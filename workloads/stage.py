@@ -17,6 +17,7 @@ from itertools import count
 from typing import Literal
 
 from steeltrap.harness.script import (
+    REQUEST,
     Ask,
     Audit,
     Change,
@@ -91,6 +92,7 @@ class Stage:
         lags: at which lags updates are probed.
         audit_every: turns between audits of every unit; wider apart in long scripts.
         gauge_every: turns between gauges of the footprint; wider apart in long scripts.
+        requests: ask with every turn before it is told, as an agent does that answers it.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Stage:
         lags: Lags,
         audit_every: int,
         gauge_every: int,
+        requests: bool = False,
     ) -> None:
         self.header = header
         self.renderer = renderer
@@ -115,6 +118,7 @@ class Stage:
         self.turns_max = turns_max
         self.family = ""
         self._lags = lags
+        self._requests = requests
         self._audit_every, self._gauge_every = audit_every, gauge_every
         self._next_audit, self._next_gauge = audit_every, gauge_every
         self._now = START
@@ -290,10 +294,20 @@ class Stage:
         # was not said it would be nothing.
         self._last_unit[tenant] = None if ops[-1].target or turn.unless else ops[-1].unit
         self.turns += 1
-        changes = self._add(turn)
+        before = self._add(self._request(turn)) if self._requests else []
+        changes = before + self._add(turn)
         self._follow_up(changes)
         self._probe_due()
         self._watch()
+
+    def _request(self, turn: Turn) -> Probe:
+        """What an agent looks up when a turn reaches it."""
+        named = (unit for op in turn.ops for unit in (op.unit, op.target) if unit)
+        units = (unit for unit in dict.fromkeys(named) if unit.count("/") > 1)  # no topics
+        return Probe(
+            id=self._id("r"), at=turn.at, tenant=turn.tenant, ask="evidence", text=turn.text,
+            units=tuple(units), observe="in-script", category=REQUEST,
+        )  # fmt: skip
 
     def erase(self, tenant: str, slot: Slot | None = None) -> None:
         """Remove a unit or a tenant for good, and ask for it."""

@@ -65,6 +65,8 @@ class Ideal:
             return self.history_of(question.unit)
         if question.ask == "rank":
             return self.ranked(question.units)
+        if question.ask == "evidence":  # of a request; public data has no truth
+            return [item for unit in question.units for item in self.present(unit)]
         assert question.unit is not None
         items = self.answer(question, question.unit)
         if items:

@@ -18,6 +18,7 @@ import msgspec
 from steeltrap.harness import values
 from steeltrap.harness.models import Asked, NotUnderstood
 from steeltrap.harness.script import (
+    REQUEST,
     Audit,
     Header,
     Op,
@@ -109,7 +110,7 @@ class ScriptMind:
     def _hear_question(self, probe: Probe) -> None:
         units = probe.units or ((probe.unit,) if probe.unit else ())
         modes = {"previous": "previous", "as-of": "as-of"}
-        if not units:
+        if not units and probe.category != REQUEST:
             return
         asked = Asked(
             tuple((topic_of(unit), field_of(unit)) for unit in units),

@@ -18,7 +18,7 @@ import msgspec
 from steeltrap.harness import tokens
 from steeltrap.harness.models import Ask
 
-__all__ = ["BLOCK_TOKENS", "LEAST_TOKENS", "Prefixes", "Prompt"]
+__all__ = ["BLOCK_TOKENS", "LEAST_TOKENS", "Prefixes", "Prompt", "packed"]
 
 BLOCK_TOKENS: Final = 128
 LEAST_TOKENS: Final = 1_024
@@ -47,8 +47,11 @@ class Prefixes:
 
     def read(self, ask: Ask) -> Prompt:
         """The size of a prompt, which counts as read from now on."""
-        numbers = b"".join(_numbers(part) for part in _parts(ask))
-        known = self._blocks.setdefault(ask.model, set())
+        return self.read_packed(b"".join(_packed(part) for part in _parts(ask)), ask.model)
+
+    def read_packed(self, numbers: bytes, model: str = "") -> Prompt:
+        """The same of a prompt as the numbers of its tokens (`packed`)."""
+        known = self._blocks.setdefault(model, set())
         blocks = _chain(numbers)
         same = next((at for at, block in enumerate(blocks) if block not in known), len(blocks))
         known.update(blocks[same:])
@@ -69,10 +72,13 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-@lru_cache(maxsize=256)
-def _numbers(text: str) -> bytes:
-    """Token numbers, packed; long system prompts come again and again."""
+def packed(text: str) -> bytes:
+    """The numbers of a text's tokens, four bytes each."""
     return array("I", tokens.numbers(text)).tobytes()
+
+
+_packed = lru_cache(maxsize=256)(packed)
+"""Long system prompts come again and again."""
 
 
 def _chain(numbers: bytes) -> list[bytes]:
