@@ -347,14 +347,30 @@ class _Talk:
             step.unless = tuple(name for name in step.unless if name in names)
         return Script(header, self.steps)
 
+    def _all_erased(self, twin: str) -> bool:
+        """Whether something is erased, and with it all that the twin is without.
+
+        Whatever else it were without, that would show as a trace of what was erased.
+        """
+        gone = [s for s in self.steps if isinstance(s, Erasure) and twin in s.unless]
+        units, tenants = {s.unit for s in gone}, {s.tenant for s in gone if s.unit is None}
+        said = [s for s in self.steps if isinstance(s, Turn) and twin in s.unless]
+        return bool(gone) and all(
+            turn.tenant in tenants or (op.op != "noise" and bool(units & {op.unit, op.target}))
+            for turn in said
+            for op in turn.ops
+        )
+
     def _twins(self) -> Iterator[TwinSpec]:
         """The twins that still differ in something, each compared up to where it can be."""
         there = {step.id for step in self.steps}
         marked = {name for step in self.steps for name in step.unless}
         marked |= {s.swap.twin for s in self.steps if isinstance(s, Probe) and s.swap}
-        gone = {n for s in self.steps if isinstance(s, Erasure) for n in s.unless}
         for twin in self._header.twins:
-            if twin.name not in (gone if twin.about == "existing" else marked):
+            if twin.about == "existing":
+                if not self._all_erased(twin.name):
+                    continue
+            elif twin.name not in marked:
                 if twin.about != "observing":
                     continue
             until = twin.until

@@ -121,6 +121,17 @@ def test_the_ideal_memory_shows_nothing_of_it(bench: Callable[..., Bench]) -> No
     assert not shown(bench(Ideal), found.script)
 
 
+@pytest.mark.parametrize("name", ["lives-on-in-salience", "cites-erased"])
+def test_a_twin_is_without_what_is_erased_and_nothing_else(
+    name: str, bench: Callable[..., Bench]
+) -> None:
+    """While a trace is shrunk its twin stays one that differs in what is erased alone: the ideal
+    memory shows nothing on what is left."""
+    found = shrunk(bench(MUTANTS[name]), home(name), "trace")
+    assert "trace" in shown(bench(MUTANTS[name]), found.script)
+    assert not shown(bench(Ideal), found.script)
+
+
 def test_the_same_seed_gives_the_same_bytes(bench: Callable[..., Bench]) -> None:
     """For one seed the result is one; another seed tries in another order."""
     on, script = bench(MUTANTS["keeps-two-versions"]), home("keeps-two-versions")

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steeltrap.harness.script import Erasure, Header, Op, Probe, Rule, Script, Turn
+from steeltrap.harness.script import (
+    Erasure,
+    Header,
+    Op,
+    Probe,
+    Rule,
+    Script,
+    Turn,
+    TwinSpec,
+)
 from steeltrap.workloads.check import check
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import EVERY
@@ -155,3 +164,32 @@ def test_a_twin_goes_with_what_it_differs_by() -> None:
         rest = retold(script.header, kept)
         assert rest is not None and not rest.header.twins
         assert not any(isinstance(s, Erasure) and s.gone for s in rest.steps)
+
+
+def test_a_twin_goes_that_would_be_without_more_than_what_is_erased() -> None:
+    """A turn that only the twin lacks must be about something that is erased here, or the twin
+    differs in two things and shows the second as a trace of the first."""
+    twin = TwinSpec("gone", about="existing", gone=A)
+    header = Header(name="x", tenants=["acme"], twins=[twin])
+    one, two = turn(1, Op("tell", A, FIRST)), turn(2, Op("tell", B, SECOND))
+    small_talk = turn(2, Op("noise"))
+    at = "2026-01-03T10:00"
+    erased = Erasure(id="e1", at=at, tenant="acme", unit=A, unless=("gone",))
+    every = Erasure(id="e1", at=at, tenant="acme", unless=("gone",))
+    rule = turn(2, Op("depend", B, target=A, rule=Rule("same")))
+    for step in (one, two, small_talk, rule):
+        step.unless = ("gone",)
+    before = turn(1, Op("tell", B, SECOND), Op("tell", A, FIRST))
+
+    def kept(*steps: Turn | Erasure) -> bool:
+        made = retold(header, steps)
+        assert made is not None
+        assert bool(made.header.twins) == any(step.unless for step in made.steps)
+        return bool(made.header.twins)
+
+    assert kept(one, erased)
+    assert not kept(one, two, erased)
+    assert not kept(one, small_talk, erased)
+    assert kept(one, two, small_talk, every)
+    assert kept(before, rule, erased)
+    assert not kept(one)
