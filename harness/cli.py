@@ -30,15 +30,17 @@ Settings are written KEY=VALUE, in the grammar of Hydra. Several values sweep:
 
 what is run
   system=NAME           a memory: `steeltrap systems` lists them; several by commas
+                        or any class, as system=mypackage.memory:MyMemory
   system.KEY=VALUE      a setting of it, as system.window_turns=20; +system.KEY=VALUE where
                         the system is another package's
-  script=NAME           adversarial (all families mixed), figure-1, locomo, file with
-                        script.path=FILE, or one family alone:
+  script=NAME           adversarial (all families mixed), figure-1, file with script.path=FILE,
+                        public data with script.path=FILE|FOLDER (longmemeval, locomo, beam,
+                        memoryagentbench, halumem), or one family alone:
 {families}
   script.turns=N        length of a script that is made
   script.families.F=W   weight of family F in adversarial; 0 leaves it out
   seed=N                of the script; seed=range(0,5) runs five
-  experiment=NAME       a set of runs: main, figure-1, locomo
+  experiment=NAME       a set of runs: {experiments}
 
 how it is asked and judged
   limit=N               at most so many items are served to a query (10)
@@ -49,6 +51,8 @@ how it is asked and judged
 where
   runs=FOLDER           run folders are made below it (runs)
   name=NAME             folder of this experiment below that
+  include=NAME          writes figures, tables and a page into this folder of the experiment
+  install=true          makes the environments that systems need, where they are missing
   fresh=true            runs again what is finished; otherwise it is only reported
 
 A run that was stopped goes on where it was when the same command is given again.
@@ -278,6 +282,7 @@ def _add_run(commands: Any) -> None:
 
 def _run_help() -> str:
     from steeltrap.adapters.embedders import minilm
+    from steeltrap.harness.settings import options
     from steeltrap.workloads.families import EVERY
 
     column = " " * 24
@@ -286,6 +291,10 @@ def _run_help() -> str:
             ", ".join(EVERY), 92, initial_indent=column, subsequent_indent=column,
             break_on_hyphens=False,
         ),
+        experiments=textwrap.fill(
+            ", ".join(options("experiment")), 92, initial_indent=column, subsequent_indent=column,
+            break_on_hyphens=False,
+        ).lstrip().removeprefix(column),
         minilm=" (needs the extra `minilm`)" if minilm.missing() else "",
     )  # fmt: skip
 
