@@ -1,0 +1,199 @@
+"""The adapter: a summary of what is older, and the latest turns word for word."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Final
+
+import msgspec
+
+from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
+from steeltrap.harness.models import Models
+from steeltrap.harness.tokens import count
+
+__all__ = ["NOTHING", "Summary"]
+
+NOTHING: Final = "NONE"
+"""What the model says where nothing is worth keeping."""
+
+
+class _Prompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry of `prompts.toml`."""
+
+    system: str
+    user: str
+
+
+@cache
+def _prompts() -> dict[str, _Prompt]:
+    text = (files("steeltrap.adapters.summary") / "prompts.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, _Prompt])
+
+
+class _Kept(msgspec.Struct):
+    """What is kept of one tenant."""
+
+    summary: tuple[str, ...] = ()
+    """Its sentences."""
+    turns: tuple[Utterance, ...] = ()
+    """Those that it does not hold yet, oldest first."""
+
+
+class Summary:
+    """Flat history with summarisation.
+
+    When the turns that are kept word for word have more than `trigger_tokens` together, a model
+    writes a new summary of the older ones and of the summary so far; the latest that fit into
+    `keep_tokens` stay. The summary itself does not count: one that is as long as the trigger would
+    be written anew with every turn. Where the model cannot be asked, nothing is taken in or lost.
+
+    Served is, whatever the question, the latest turns, newest first, and then the summary, a sentence
+    an item. A sentence names no sources: nobody knows which turns a model made it of. Like `flat` it
+    is its own retrieval budget, which `Query.limit` does not cut.
+
+    Args:
+        trigger_tokens: of the turns' texts (o200k_base).
+        keep_tokens: the same; below the trigger.
+        prompt: which of `prompts.toml`.
+
+    Raises:
+        ValueError: a number or the prompt makes no sense.
+    """
+
+    def __init__(
+        self, *, trigger_tokens: int = 1000, keep_tokens: int = 250, prompt: str = "plain-1"
+    ) -> None:
+        if not 0 <= keep_tokens < trigger_tokens:
+            raise ValueError(
+                f"summary: keep_tokens={keep_tokens} has to be at least 0 and below"
+                f" trigger_tokens={trigger_tokens}"
+            )
+        if prompt not in _prompts():
+            raise ValueError(f"summary: prompt={prompt}: there are {', '.join(_prompts())}")
+        self._trigger_tokens, self._keep_tokens = trigger_tokens, keep_tokens
+        self._prompt = _prompts()[prompt]
+        self._models: Models | None = None
+        self._kept: dict[str, _Kept] | None = None
+
+    def connect(self, models: Models) -> None:
+        """Have this model write."""
+        self._models = models
+
+    def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
+        """Begin an empty memory.
+
+        Raises:
+            MemoryFault: there is no model.
+        """
+        if self._models is None:
+            raise MemoryFault("summary: no model is connected; call connect(models) first")
+        from openai import OpenAI
+
+        self._client = OpenAI(
+            base_url=self._models.openai_url, api_key=self._models.key,
+            timeout=self._models.timeout_s, max_retries=self._models.retries,
+        )  # fmt: skip
+        self._kept = {}
+
+    def close(self) -> None:
+        """Drop everything."""
+        if self._kept is not None:
+            self._client.close()
+        self._kept = None
+
+    # ------------------------------------------------------------ telling and asking
+
+    def ingest(self, turn: Utterance) -> None:
+        """Take in a turn; summarise what is older where the room runs out."""
+        kept = self._of(turn.tenant)
+        turns = (*kept.turns, turn)
+        if sum(count(one.text) for one in turns) <= self._trigger_tokens:
+            self._opened()[turn.tenant] = _Kept(kept.summary, turns)
+            return
+        older = self._older(turns)
+        summary = self._summarised(kept.summary, turns[:older])
+        self._opened()[turn.tenant] = _Kept(summary, turns[older:])
+
+    def _older(self, turns: Sequence[Utterance]) -> int:
+        """How many turns do not fit beside the later ones; those stay whole."""
+        left, place = self._keep_tokens, len(turns)
+        while place and (left := left - count(turns[place - 1].text)) >= 0:
+            place -= 1
+        return place
+
+    def _summarised(self, summary: Sequence[str], turns: Sequence[Utterance]) -> tuple[str, ...]:
+        from openai import OpenAIError
+
+        assert self._models is not None
+        told = [{"at": turn.at, "role": turn.role, "text": turn.text} for turn in turns]
+        user = Template(self._prompt.user.strip()).substitute(
+            summary="\n".join(summary) or NOTHING,
+            turns="\n".join(msgspec.json.encode(one).decode() for one in told),
+        )
+        try:
+            reply = self._client.chat.completions.create(
+                model=self._models.chat,
+                temperature=0,
+                messages=[
+                    {"role": "system", "content": self._prompt.system.strip()},
+                    {"role": "user", "content": user},
+                ],
+            )
+        except OpenAIError as error:
+            raise MemoryFault(f"summary: the model could not be asked: {error}") from error
+        choice = reply.choices[0]
+        if choice.finish_reason != "stop" or not (choice.message.content or "").strip():
+            # half a summary would lose the rest without a word
+            raise MemoryFault(f"summary: the model's summary is not whole ({choice.finish_reason})")
+        lines = (" ".join(line.split()) for line in str(choice.message.content).split("\n"))
+        return tuple(line for line in lines if line not in ("", NOTHING))
+
+    def retrieve(self, query: Query) -> Sequence[Item]:
+        """The latest turns, newest first, then the summary."""
+        kept = self._of(query.tenant)
+        return [*map(_verbatim, kept.turns[::-1]), *map(Item, kept.summary)]
+
+    def settle(self) -> None:
+        """Nothing runs in the background."""
+        self._opened()
+
+    # ------------------------------------------------------------ looking and erasing
+
+    def active(self, tenant: str) -> Sequence[Item]:
+        """The summary, then the latest turns, oldest first."""
+        kept = self._of(tenant)
+        return [*map(Item, kept.summary), *map(_verbatim, kept.turns)]
+
+    def erase(self, tenant: str, subject: Subject | None) -> None:
+        """Drop what is kept of a tenant, or every turn and sentence that names the subject's topic.
+
+        Neither a transcript nor a summary has another way to find a subject: what speaks of it
+        without its name stays, and what names the topic for another reason goes.
+        """
+        if subject is None:
+            self._opened().pop(tenant, None)
+            return
+        kept, topic = self._of(tenant), subject.topic.casefold()
+        self._opened()[tenant] = _Kept(
+            tuple(line for line in kept.summary if topic not in line.casefold()),
+            tuple(turn for turn in kept.turns if topic not in turn.text.casefold()),
+        )
+
+    def _of(self, tenant: str) -> _Kept:
+        return self._opened().get(tenant, _Kept())
+
+    def _opened(self) -> dict[str, _Kept]:
+        if self._kept is None:
+            raise MemoryFault(
+                "summary: not open; call open(folder) first, and nothing after close()"
+            )
+        return self._kept
+
+
+def _verbatim(turn: Utterance) -> Item:
+    return Item(text=turn.text, id=turn.id, sources=(turn.id,), valid_from=turn.at)
