@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from steeltrap.adapters.vector.memory import Fusion, Vector
+from steeltrap.adapters.vector.recipe import Recipe
 
-__all__ = ["Fusion", "Vector"]
+__all__ = ["Fusion", "Recipe", "Vector"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from steeltrap.adapters.vector.ranking import Ranking
 
-__all__ = ["FUSION_DEPTH", "Entry", "Fusion", "Splitting", "Vector"]
+__all__ = ["FUSION_DEPTH", "Entry", "Fusion", "Shelf", "Splitting", "Vector"]
 
 Fusion = Literal["dense", "bm25", "hybrid"]
 Entry = Literal["turn", "session"]
@@ -32,7 +33,7 @@ FUSION_DEPTH: Final = 100
 
 
 @dataclass
-class _Shelf:
+class Shelf:
     """One tenant's entries by number, oldest first, and the indexes over them."""
 
     dense: Dense | None
@@ -43,14 +44,19 @@ class _Shelf:
     """Session -> its entry, where a session is one."""
     waiting: dict[int, dict[str, str]] = field(default_factory=dict)
     """Entries that are not indexed yet, each with what is stored beside its vector."""
+    served: Counter[str] = field(default_factory=Counter)
+    """Item id -> to how many questions it was served, where that is counted."""
 
     def remove(self, number: int) -> None:
+        """Take an entry out, and all that is known of it."""
         if self.waiting.pop(number, None) is None:
             self.unindex(number)
-        del self.items[number]
+        item = self.items.pop(number)
+        self.served.pop(item.id or "", None)
         self.sessions = {name: at for name, at in self.sessions.items() if at != number}
 
     def unindex(self, number: int) -> None:
+        """Take an entry out of the indexes."""
         if self.dense:
             self.dense.remove(number)
         if self.words:
@@ -113,7 +119,7 @@ class Vector:
         self._folder = Path()
         self._client: QdrantLocal | None = None
         self._made = 0
-        self._shelves: dict[str, _Shelf] | None = None
+        self._shelves: dict[str, Shelf] | None = None
 
     def open(self, folder: Path) -> None:
         """Begin an empty store in `folder`/qdrant."""
@@ -160,7 +166,7 @@ class Vector:
             valid_from=turn.at if self._stamps else None,
         )
 
-    def _index(self, shelf: _Shelf) -> None:
+    def _index(self, shelf: Shelf) -> None:
         """Index what waits; a session that grows is indexed once, when it is whole."""
         for number, payload in shelf.waiting.items():
             text = shelf.items[number].text
@@ -215,7 +221,12 @@ class Vector:
         self._opened()
         return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
 
-    def _ranking(self, shelf: _Shelf, query: Query) -> Ranking:
+    def _ranking(self, shelf: Shelf, query: Query) -> Ranking:
+        rankings = self._rankings(shelf, query)
+        return rankings[0] if len(rankings) == 1 else fused(rankings, query.limit)
+
+    def _rankings(self, shelf: Shelf, query: Query) -> list[Ranking]:
+        """By meaning, by words, or both."""
         self._index(shelf)
         rankings = []
         depth = query.limit
@@ -225,9 +236,9 @@ class Vector:
             rankings.append(shelf.dense.search(self.embedder.embed([query.text])[0], depth))
         if shelf.words:
             rankings.append(shelf.words.search(query.text, depth))
-        return rankings[0] if len(rankings) == 1 else fused(rankings, query.limit)
+        return rankings
 
-    def _shelf(self, tenant: str) -> _Shelf:
+    def _shelf(self, tenant: str) -> Shelf:
         shelves = self._opened()
         if tenant not in shelves:
             dense = None
@@ -237,10 +248,10 @@ class Vector:
             words = None
             if self._fusion != "dense":
                 words = Words() if self._words == "stems" else SpacedWords()
-            shelves[tenant] = _Shelf(dense, words)
+            shelves[tenant] = Shelf(dense, words)
         return shelves[tenant]
 
-    def _opened(self) -> dict[str, _Shelf]:
+    def _opened(self) -> dict[str, Shelf]:
         if self._shelves is None:
             raise MemoryFault(
                 "vector: not open; call open(folder) first, and nothing after close()"

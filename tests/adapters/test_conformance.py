@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from steeltrap.adapters.embedders import HashEmbedder
 from steeltrap.adapters.flat import Flat
 from steeltrap.adapters.gem import Gem
-from steeltrap.adapters.vector import Vector
+from steeltrap.adapters.vector import Recipe, Vector
 from steeltrap.harness.conformance import CHECKS, Broken, NotApplicable, put
 from steeltrap.harness.memory import (
     Erases,
@@ -46,6 +46,7 @@ MEMORIES: dict[str, Callable[[], Memory]] = {
     "vector, 40 turns": lambda: Vector(HashEmbedder(), capacity_turns=40),
     "bm25": lambda: Vector(fusion="bm25"),
     "hybrid": lambda: Vector(HashEmbedder(), fusion="hybrid"),
+    "hybrid-recipe": lambda: Recipe(HashEmbedder()),
     "gem": lambda: Gem(embedder=HashEmbedder()),
 }
 VERBATIM = [name for name in MEMORIES if name != "gem"]
@@ -218,6 +219,8 @@ def test_ranked_items_come_best_first(ranking: Memory) -> None:
 @pytest.mark.parametrize("limit", [0, 1, 3, 50])
 def test_ranked_items_keep_to_the_limit(ranking: Memory, limit: int) -> None:
     """At most `limit` items are served, and a larger budget only adds at the end."""
+    if isinstance(ranking, Salient):
+        pytest.skip("what it served comes first when it is asked again")
     tell(ranking, SAID * 6)
     asked = "When is the kick-off of Harbour Lights?"
     served = list(ranking.retrieve(query(asked, limit=limit)))
@@ -234,6 +237,8 @@ def test_ties_are_broken_by_turn_order(ranking: Memory) -> None:
 
 def test_reading_changes_nothing(transcript: Memory) -> None:
     """The same question twice gets the same answer, and others between leave no mark."""
+    if isinstance(transcript, Salient):
+        pytest.skip("reading is meant to change it")
     tell(transcript, SAID)
     first = list(transcript.retrieve(query("When is the kick-off of Harbour Lights?")))
     for text in ("What is the budget?", "Who asked?", ""):
@@ -304,7 +309,8 @@ def test_what_is_pruned_is_gone(name: str, tmp_path: Path) -> None:
 
 
 def test_baselines_claim_no_more_than_they_do() -> None:
-    """The baselines have no history, salience, maintenance, recovery or fork."""
+    """The baselines have no history, maintenance, recovery or fork; salience has one that uses it."""
     for name in VERBATIM:
         memory = MEMORIES[name]()
-        assert not isinstance(memory, Recalls | Salient | Maintains | Recovers | Forks)
+        assert not isinstance(memory, Recalls | Maintains | Recovers | Forks)
+        assert isinstance(memory, Salient) == (name == "hybrid-recipe")

@@ -188,7 +188,7 @@ def test_somebody_elses_memory_runs_by_its_entry_point(shell: Shell) -> None:
         ("embedder=hash", "unknown embedder 'hash'; known: minilm, wordllama"),
         (
             "experiment=foo",
-            "unknown experiment 'foo'; known: dials, figure-1, first-target, locomo, ",
+            "unknown experiment 'foo'; known: beam, dials, ",
         ),
         ("foo=1", "unknown setting 'foo'; `steeltrap run --help` lists them all"),
         ("system.foo=1", "setting 'system.foo'; system=flat takes: window_turns, window_tokens, "),
