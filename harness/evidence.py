@@ -19,7 +19,7 @@ beside it ("prompt recall", Oracle Agent Memory, section 7.6).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final, Literal, NamedTuple
@@ -40,6 +40,9 @@ WINDOWS: Final = (1, 2)
 _GROUPS: Final[dict[str, tuple[str, ...]]] = {"1-4": ("1", "2", "3", "4")}
 """Categories that are also given together: those of LoCoMo that have an answer."""
 
+_NO_DEFECTS: Final = frozenset({"abstention", "no-user-evidence", "evidence-by-session"})
+"""Flags that tell of what kind a question is, and of nothing that is wrong with it."""
+
 Grain = Literal["turn", "session"]
 
 
@@ -55,7 +58,7 @@ class _Found:
     """What one question was given, and what of it counts."""
 
     category: str
-    wrong_gold: bool
+    flags: tuple[str, ...]
     judged: str
     gains: dict[Grain, list[int]]
     """For each item, or session, in order: how much evidence it brings that was not there before."""
@@ -80,29 +83,32 @@ def evidence_rows(
     pairs: Iterable[tuple[Step, Event]],
     *,
     cutoffs: Sequence[int] = CUTOFFS,
-    audited: bool | None = None,
+    without: Collection[str] | None = None,
 ) -> list[Evidence]:
     """Every score at every cut-off, per category, over 1 to 4, and over all.
 
     Left out are questions without evidence and questions whose observation failed, so `n` says
-    how many were counted. Where wrong golds are known the rows come a second time without the
-    questions that carry a flag `wrong-gold:...` (`left_out="wrong-gold"`). LongMemEval's questions
+    how many were counted. Where defects are known the rows come again without the questions that
+    have them: `left_out="wrong-gold"` leaves out those with a flag `wrong-gold:...`, and
+    `left_out="defects"` those with any flag that tells of a defect. LongMemEval's questions
     come once more as its own scorer counts them (`convention="longmemeval"`): those without evidence
     are in, with all of nothing found and no gain; abstentions are out.
 
     Args:
         pairs: every step of a run with its outcome, in order.
         cutoffs: values of k; none should exceed the number of items that a query was served.
-        audited: whether wrong golds are known; by default when any question is flagged.
+        without: `wrong-gold`, `defects`, or both; by default those that any question has.
     """
-    questions, flagged = _questions(pairs, cutoffs)
+    questions, flags = _questions(pairs, cutoffs)
     cuts = [_Cut(grain, k) for grain in ("turn", "session") for k in cutoffs]
     cuts += [_Cut("turn", budget_tokens=budget) for budget in BUDGETS]
     cuts += [_Cut("turn", k, window=window) for window in WINDOWS for k in cutoffs]
     counted = [found for found in questions if found.due["turn"]]
     rows = _rows(counted, cuts)
-    if flagged if audited is None else audited:
-        rows += _rows([f for f in counted if not f.wrong_gold], cuts, left_out="wrong-gold")
+    for name, told in _TOLD.items():
+        if any(map(told, flags)) if without is None else name in without:
+            sound = [found for found in counted if not any(map(told, found.flags))]
+            rows += _rows(sound, cuts, left_out=name)
     own = [
         f for f in questions if f.judged.startswith("longmemeval/") and "abstention" not in f.judged
     ]
@@ -142,26 +148,34 @@ class _Said:
 
 def _questions(
     pairs: Iterable[tuple[Step, Event]], cutoffs: Sequence[int]
-) -> tuple[list[_Found], bool]:
-    """The questions that were observed, and whether any question has a flagged gold."""
+) -> tuple[list[_Found], set[str]]:
+    """The questions that were observed, and the flags of all that were asked."""
     items: list[Item] = []
     said = _Said()
-    questions, flagged = [], False
+    questions, flags = [], set[str]()
     for step, event in pairs:
         items.extend(event.new)
         if isinstance(step, Turn):
             said.hear(step)
         if not isinstance(step, Probe) or step.ask != "evidence":
             continue
-        flagged = flagged or _wrong(step)
+        flags.update(step.flags)
         if event.type == "ok":
             served = [items[number] for number in event.served]
             questions.append(_found(step, served, said, cutoffs))
-    return questions, flagged
+    return questions, flags
 
 
-def _wrong(probe: Probe) -> bool:
-    return any(flag.startswith("wrong-gold") for flag in probe.flags)
+def _wrong(flag: str) -> bool:
+    return flag.startswith("wrong-gold")
+
+
+def _defect(flag: str) -> bool:
+    return flag not in _NO_DEFECTS
+
+
+_TOLD: Final = {"wrong-gold": _wrong, "defects": _defect}
+"""What can be left out, and the flags that tell of it."""
 
 
 def _found(probe: Probe, served: Sequence[Item], said: _Said, cutoffs: Sequence[int]) -> _Found:
@@ -171,7 +185,7 @@ def _found(probe: Probe, served: Sequence[Item], said: _Said, cutoffs: Sequence[
     held = {said.session[turn] for turn in due if turn in said.session}
     return _Found(
         category=probe.category,
-        wrong_gold=_wrong(probe),
+        flags=probe.flags,
         judged=probe.judged,
         gains={
             "turn": _gains(sources, due),

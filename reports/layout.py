@@ -48,7 +48,7 @@ def _shown(group: Sequence[Record]) -> list[Table]:
     hidden = set(_ON_PAPER)
     if group[0].spec.script not in FAMILIES_SHOWN:
         hidden.add("families")
-    found = [table for table in every(group) if table.name not in hidden]
+    found = [table for table in every(group, brief=True) if table.name not in hidden]
     return [part for table in found for part in abreast(table, _most(table))]
 
 

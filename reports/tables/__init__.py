@@ -41,10 +41,15 @@ __all__ = [
 ]
 
 
-def every(group: Sequence[Record]) -> list[Table]:
-    """The tables of a comparable group, in the order in which they are read."""
+def every(group: Sequence[Record], *, brief: bool = False) -> list[Table]:
+    """The tables of a comparable group, in the order in which they are read.
+
+    Args:
+        group: cells that can be compared.
+        brief: of the tables of public data those that fit a console.
+    """
     found = [conditions(group), doses(group), twins(group), costs(group), models(group)]
-    found += evidence(group)
+    found += evidence(group, brief=brief)
     found += [dials(group), families(group), names(group), promises(group)]
     found += [differences(group), lost(group)]
     return [table for table in found if table]

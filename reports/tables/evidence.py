@@ -20,21 +20,40 @@ _SCORES: Final = {
 }
 _TOGETHER: Final = ("1-4", "all")
 """Categories that are several others, which come last."""
+_BRIEF: Final = (5, 10)
+"""Values of k in brief."""
+_LEFT_OUT: Final = {
+    "wrong-gold": "Left out are questions whose gold is known or said to be wrong.",
+    "defects": "Left out are questions with any known defect: of their gold, their evidence, their "
+    "sessions or their dates.",
+}
 _OFFICIAL: Final = {
     "longmemeval": "As LongMemEval's scorer counts: questions without evidence are in (all of nothing "
     "is found, nothing is gained), abstentions are out."
 }
 
 
-def evidence(records: Sequence[Record]) -> list[Table]:
-    """The tables of public data; none for other scripts."""
+def evidence(records: Sequence[Record], *, brief: bool = False) -> list[Table]:
+    """The tables of public data; none for other scripts.
+
+    Args:
+        records: finished cells.
+        brief: recall and hit by category and every score over all questions, at small k alone.
+    """
     rows = [
         (system, row)
         for system, own in by_system(records).items()
         for record in own
         for row in record.outcome.evidence
+        if not brief or (row.k in _BRIEF and not row.window)
     ]
+    if brief:
+        return [*_by_category(rows), *(t for t in _by_score(rows) if not _partial(t))]
     return [*_by_category(rows), *_by_score(rows), *_cut_otherwise(rows)]
+
+
+def _partial(table: Table) -> bool:
+    return "without" in table.name
 
 
 Rows = Sequence[tuple[str, Evidence]]
@@ -58,18 +77,20 @@ def _by_category(rows: Rows) -> Iterator[Table]:
             across="k", head=lambda k: f"@{k}",
             notes=[
                 "n: questions with evidence. Recall is the mean share of a question's evidence among the "
-                "first k items; hit the share of questions with any of it there. In percent."
+                "first k items; hit the share of questions with any of it there. In percent.",
+                *filter(None, [_LEFT_OUT.get(left_out)]),
             ],
         )  # fmt: skip
 
 
 def _by_score(rows: Rows) -> Iterator[Table]:
-    """Every score over all questions, of turns and of sessions, by whose rules they are counted."""
-    plain = [
-        row for row in rows if _plain(row[1]) and row[1].category == "all" and not row[1].left_out
-    ]
-    for convention in dict.fromkeys(one.convention for _, one in plain):
-        own = [row for row in plain if row[1].convention == convention]
+    """Every score over all questions, of turns and of sessions, by whose rules they are counted
+    and by what is left out."""
+    plain = [row for row in rows if _plain(row[1]) and row[1].category == "all"]
+    for convention, left_out in dict.fromkeys((one.convention, one.left_out) for _, one in plain):
+        own = [
+            row for row in plain if (row[1].convention, row[1].left_out) == (convention, left_out)
+        ]
         pooled = _pooled(own, lambda one: {"grain": one.grain, "k": one.k}, lambda _: {})
         numbers = [
             {**{key: row[key] for key in ("system", "grain", "k", "questions")}, "score": score, "value": row[score]}
@@ -78,13 +99,17 @@ def _by_score(rows: Rows) -> Iterator[Table]:
         ]  # fmt: skip
         said = "; ".join(f"{score}: {words}" for score, words in _SCORES.items())
         notes = [f"Of turns, and of sessions that hold any of it, in percent. {said}."]
+        notes += filter(None, [_OFFICIAL.get(convention), _LEFT_OUT.get(left_out)])
         yield crossed(
-            "evidence-scores" + (f"-{convention}" if convention else ""),
-            "Evidence by every score" + (f", as {convention} counts" if convention else ""),
+            "evidence-scores"
+            + (f"-{convention}" if convention else "")
+            + (f"-without-{left_out}" if left_out else ""),
+            "Evidence by every score"
+            + (f", as {convention} counts" if convention else "")
+            + (f", without {left_out}" if left_out else ""),
             numbers, lambda row: _hundred(row["value"]),
             down={"system": "system", "grain": "grain", "k": "k", "n": "questions"},
-            across="score", columns=[*_SCORES],
-            notes=notes + ([_OFFICIAL[convention]] if convention in _OFFICIAL else []),
+            across="score", columns=[*_SCORES], notes=notes,
         )  # fmt: skip
 
 

@@ -23,11 +23,11 @@ ITEMS = [Item(text=str(at), sources=(f"t{at}",)) for at in range(12)]
 
 
 def rows(
-    *pairs: tuple[Step, Event], audited: bool | None = None
+    *pairs: tuple[Step, Event], without: list[str] | None = None
 ) -> dict[tuple[str, str, int], Evidence]:
     found = [
         row
-        for row in evidence_rows(pairs, audited=audited)
+        for row in evidence_rows(pairs, without=without)
         if row.grain == "turn" and row.k and not row.window and not row.convention
     ]
     assert len(found) == len({(row.left_out, row.category, row.k) for row in found})
@@ -95,23 +95,25 @@ def test_questions_that_say_nothing_are_not_counted() -> None:
 
 
 def test_wrong_golds_are_left_out_in_a_second_set_of_rows() -> None:
-    """Rows come with and without flagged golds where any is flagged; a wrong citation is none."""
+    """Rows come without flagged golds where any is flagged, and without any defect; a wrong
+    citation is a defect and no wrong gold, and that a question is an abstention is neither."""
     hit = Event(i=0, type="ok", new=ITEMS, served=[0])
     wrong = (probe("1", "t0", flags=("wrong-gold:AMBIGUOUS",)), hit)
     cited = (probe("1", "t1", flags=("wrong-citation",)), Event(i=1, type="ok", served=[0]))
-    found = rows(wrong, cited)
-    assert (found["", "all", 5].n, found["", "all", 5].recall) == (2, 0.5)
-    assert (found["wrong-gold", "all", 5].n, found["wrong-gold", "all", 5].recall) == (1, 0.0)
-    alone = rows((cited[0], hit))
-    assert {""} == {left_out for left_out, _, _ in alone}
+    kind = (probe("1", "t1", flags=("abstention",)), Event(i=2, type="ok", served=[1]))
+    found = rows(wrong, cited, kind)
+    counts = {left_out: (row.n, row.recall) for (left_out, c, k), row in found.items() if (c, k) == ("all", 5)}  # fmt: skip
+    assert counts == {"": (3, 2 / 3), "wrong-gold": (2, 0.5), "defects": (1, 1.0)}
+    alone = rows((cited[0], hit), kind)
+    assert {"", "defects"} == {left_out for left_out, _, _ in alone}
+    assert {""} == {left_out for left_out, _, _ in rows((kind[0], hit))}
 
 
-@pytest.mark.parametrize("audited", [True, False])
-def test_whoever_knows_of_an_audit_may_say_so(audited: bool) -> None:
-    """`audited` decides for a run without a flagged question, so that runs can be pooled."""
+@pytest.mark.parametrize("without", [["wrong-gold"], ["wrong-gold", "defects"], []])
+def test_whoever_knows_of_defects_may_say_so(without: list[str]) -> None:
+    """`without` decides for a run without a flagged question, so that runs can be pooled."""
     pair = (probe("1", "t0"), Event(i=0, type="ok", new=ITEMS, served=[0]))
-    expected = {"", "wrong-gold"} if audited else {""}
-    assert expected == {left_out for left_out, _, _ in rows(pair, audited=audited)}
+    assert {"", *without} == {left_out for left_out, _, _ in rows(pair, without=without)}
 
 
 # ---------------------------------------------------------------- finer scores

@@ -250,6 +250,30 @@ def test_wrong_golds_are_left_out_in_a_table_of_their_own() -> None:
     assert [grid.rows[0][2] for grid in grids] == ["40", "37"]
 
 
+def test_a_console_shows_public_data_at_small_k() -> None:
+    """In brief there is no k beyond 10, no budget, no neighbours, and no score of a part."""
+    rows = [
+        Evidence(category=category, k=k, grain=grain, n=4, recall=0.5, hit=0.5, all=0.5, left_out=left_out)
+        for category in ("1", "all")
+        for left_out in ("", "defects")
+        for grain in ("turn", "session")
+        for k in (5, 10, 25)
+    ]  # fmt: skip
+    rows.append(Evidence(category="all", k=0, budget_tokens=1000, n=4, recall=0.5, hit=0.5, all=0.5))
+    rows.append(Evidence(category="all", k=5, window=1, n=4, recall=0.5, hit=0.5, all=0.5))
+    cells = [record("bm25", 0, evidence=rows)]
+    whole = {table.name: table for table in tables.evidence(cells)}
+    assert ["@5", "@10", "@25"] == whole["evidence"].header[3:]
+    assert {
+        "evidence", "evidence-without-defects", "evidence-scores", "evidence-scores-without-defects",
+        "evidence-budget", "evidence-window",
+    } == set(whole)  # fmt: skip
+    brief = {table.name: table for table in tables.evidence(cells, brief=True)}
+    assert ["evidence", "evidence-without-defects", "evidence-scores"] == list(brief)
+    assert ["@5", "@10"] == brief["evidence"].header[3:]
+    assert ["5", "10", "5", "10"] == [row[2] for row in brief["evidence-scores"].rows]
+
+
 def test_notes_of_several_scripts_are_taken_together() -> None:
     """Equal words stand once; numbers add up; lists and marks are counted."""
     headers = [
