@@ -374,12 +374,12 @@ def _say(what: object, code: int) -> int:
 def _dispatch(asked: argparse.Namespace) -> int:
     from rich.console import Console
 
-    out = Console(highlight=False, soft_wrap=False)
+    out = Console(highlight=False, soft_wrap=False, emoji=False)
     match asked.command:
         case "run":
             from steeltrap.harness.commands.run import run
 
-            run(asked.settings, out, Console(stderr=True))
+            run(asked.settings, out, Console(stderr=True, emoji=False))
         case "score":
             from steeltrap.harness.commands.run import score
 
@@ -391,13 +391,13 @@ def _dispatch(asked: argparse.Namespace) -> int:
         case "systems":
             return _systems(asked, out)
         case "shrink" | "hunt" | "check":
-            return _search(asked, out, Console(stderr=True))
+            return _search(asked, out, Console(stderr=True, emoji=False))
         case "report" | "serve" | "new":
             _take_away(asked, out)
         case "compare" | "baseline":
             return _compare(asked, out)
         case "answer" | "judge":
-            return _answers(asked, out, Console(stderr=True))
+            return _answers(asked, out, Console(stderr=True, emoji=False))
     return 0
 
 
@@ -421,7 +421,7 @@ def _take_away(asked: argparse.Namespace, out: Console) -> None:
 
             from steeltrap.harness.commands.report import report
 
-            report(asked.runs, out, Console(stderr=True), to=asked.to, html=asked.html)
+            report(asked.runs, out, Console(stderr=True, emoji=False), to=asked.to, html=asked.html)
         case "serve":
             from steeltrap.harness.commands.serve import serve
 

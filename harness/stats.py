@@ -216,7 +216,7 @@ def label_permutation(groups: Sequence[tuple[Sequence[float], Sequence[float]]])
     rng = np.random.default_rng(0)
     seen = [math.fsum(two) / len(two) - math.fsum(one) / len(one) for one, two in groups]
     dealt = [_dealt(one, two, rng) for one, two in groups]
-    ways = math.prod(len(differences) for differences in dealt)
+    ways = math.prod(math.comb(len(one) + len(two), len(one)) for one, two in groups)
     if ways <= RESAMPLES:
         sums = np.zeros(1)
         for differences in dealt:
@@ -227,7 +227,8 @@ def label_permutation(groups: Sequence[tuple[Sequence[float], Sequence[float]]])
         sums = np.append(np.sum(drawn, axis=0), math.fsum(seen))
     size, near = np.abs(sums), 1e-12
     p = float(np.mean(size >= abs(math.fsum(seen)) - near))
-    most = math.fsum(float(np.max(np.abs(differences))) for differences in dealt)
+    # all groups at once as far up, or as far down, as they go
+    most = max(math.fsum(float(np.max(sign * one)) for one in dealt) for sign in (1, -1))
     least = float(np.mean(size >= most - near)) if ways <= RESAMPLES else 1 / (RESAMPLES + 1)
     return Labelled(math.fsum(seen) / len(seen), p, least if most > near else 1.0)
 

@@ -170,7 +170,7 @@ def _row(measure: Measure) -> _Row:
             here = ""  # it can be compared by whoever reads it, and is not judged
     if changed := changed_words(measure):
         here += f": {changed}"
-    if measure.lost:
+    if measure.lost and measure.name in CONDITION_OF.values():
         here = "no longer seen" if measure.verdict == "not comparable" else f"{here}, partly unseen"
     beyond = ""
     if measure.test:

@@ -25,7 +25,7 @@ def junit_xml(found: Comparison) -> bytes:
     """The XML of a comparison; the same bytes for the same comparison."""
     top = ET.Element("testsuites", name="steeltrap compare")
     for one in found.versus:
-        _suite(top, one)
+        _suite(top, one, found.unjudged)
     _rest(top, found)
     for count in ("tests", "failures", "errors", "skipped"):
         top.set(count, str(sum(int(suite.get(count, "0")) for suite in top)))
@@ -35,23 +35,23 @@ def junit_xml(found: Comparison) -> bytes:
     return text + b"\n"
 
 
-def _suite(top: ET.Element, one: Versus) -> None:
+def _suite(top: ET.Element, one: Versus, unjudged: Sequence[str]) -> None:
     name = clean(one.new if one.base == one.new else f"{one.new} against {one.base}")
     suite = ET.SubElement(top, "testsuite", name=name)
     names = [m for m in one.violations if not m.family and (m.base or m.new)]
     metrics = [m for m in one.metrics if m.base is not None or m.new is not None]
     for measure in (*one.conditions, *one.families, *names, *metrics):
         label = f"{measure.name} @ {clean(measure.family)}" if measure.family else measure.name
-        _case(suite, name, label, *_state(measure))
+        _case(suite, name, label, *_state(measure, unjudged))
     _count(suite)
 
 
-def _state(measure: Measure) -> tuple[str, str, str]:
+def _state(measure: Measure, unjudged: Sequence[str]) -> tuple[str, str, str]:
     """(kind of result or none, its message, its text)."""
     if measure.red:
         return "failure", f"{measure.name} is worse", reason(measure)
-    if measure.lost:
-        return "error", "it can no longer be judged", clean(measure.lost)
+    if measure.lost and any(measure.lost in line for line in unjudged):
+        return "error", "it cannot be judged", clean(measure.lost)
     if measure.verdict == "not comparable":
         return "skipped", clean(measure.why), ""
     return "", "", reason(measure)
@@ -64,7 +64,7 @@ def _rest(top: ET.Element, found: Comparison) -> None:
     for rule in found.rules:
         _case(suite, "rules", clean(rule.words.partition(": ")[0] + ": " + rule.rule), kinds[rule.state], clean(rule.words), "")  # fmt: skip
     told = {rule.words for rule in found.rules}
-    seen = {m.lost for one in found.versus for m in one.conditions if m.lost}
+    seen = {m.lost for one in found.versus for m in one.measures if m.lost}
     for line in found.unjudged:
         if line not in told and not any(lost in line for lost in seen):
             _case(suite, "runs", clean(line), "error", clean(line), "")

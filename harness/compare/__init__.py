@@ -18,7 +18,11 @@ those that NEW violates more often against those it violates less often (McNemar
 sign test). That takes units for independent, which those on one rule are not quite.
 
 A system that **varies by itself** is judged by that test alone: its several runs are averaged, and
-what they differ in is the noise. It is never judged by a margin.
+what they differ in is the noise. It is never judged by a margin. Recall has no units, so with too few
+runs nobody can tell whether it fell, and that is said.
+
+**A step that failed** shows nothing: neither a violation nor that there is none. A memory that fails
+more often is asked less, so where NEW fails at more steps the two cannot be judged.
 
 All tests of one comparison are corrected together (Holm 1979). Counted are those that could have
 come out at all: whose least possible p, given the sizes that were seen, is not above the level
@@ -31,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from steeltrap.harness.compare.comparison import Comparison, Measure, Versus
-from steeltrap.harness.compare.judging import LEVEL, adjust, settle, versus
+from steeltrap.harness.compare.judging import LEVEL, UNTOLD, adjust, settle, versus
 from steeltrap.harness.compare.pairing import CompareError, paired
 from steeltrap.harness.compare.rules import Rule, RuleError, follow, read_rules
 from steeltrap.harness.compare.samples import Run, baseline, read_side
@@ -68,7 +72,9 @@ def compare(base: Sequence[Run], new: Sequence[Run], rules: Sequence[Rule] = ())
     ruled = [follow(rule, one) for one in found for rule in rules]
     worse = [line for one in found for line in _worse(one)]
     worse += [one.words for one in ruled if one.state == "broken"]
-    unjudged = [line for one in found for line in _unseen(one)] if not rules else []
+    unjudged = [
+        line for one in found for line in _unseen(one, None if not rules else _unruled(rules))
+    ]
     unjudged += [one.words for one in ruled if one.state == "unmeasured"]
     unjudged += [
         f"{one.system}, {one.script}, seed {one.seed}: {one.why}"
@@ -100,7 +106,20 @@ def _worse(found: Versus) -> Iterator[str]:
         yield f"{found.new}: worse in {', '.join(names)}"
 
 
-def _unseen(found: Versus) -> Iterator[str]:
-    for measure in found.conditions:
-        if measure.lost:
-            yield f"{found.new}: {measure.name} can no longer be judged ({measure.lost})"
+def _unruled(rules: Sequence[Rule]) -> set[str]:
+    """What counts though no rule names it: without the steps that failed no rule means anything."""
+    return {"failed"} - {rule.name for rule in rules}
+
+
+def _unseen(found: Versus, among: set[str] | None) -> Iterator[str]:
+    """A line of what cannot be judged, of all measures or among some."""
+    for measure in (*found.conditions, *found.metrics):
+        if measure.lost and (among is None or measure.name in among):
+            yield f"{found.new}: {_unjudged(measure)}"
+
+
+def _unjudged(measure: Measure) -> str:
+    if measure.name == "failed":
+        return measure.lost
+    can = "cannot" if measure.why == UNTOLD else "can no longer"
+    return f"{measure.name} {can} be judged ({measure.lost})"

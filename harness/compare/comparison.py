@@ -74,7 +74,7 @@ class Measure(_Plain, kw_only=True):
     red: bool = False
     """It makes NEW count as worse."""
     lost: str = ""
-    """Why NEW can no longer be judged where BASE could."""
+    """Why NEW cannot be judged where BASE could; of `failed`, that more steps failed."""
     witness: Witness | None = None
 
 

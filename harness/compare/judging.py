@@ -13,12 +13,16 @@ from steeltrap.harness.compare.samples import METRICS, Run, Sample, Seen
 from steeltrap.harness.stats import holm, label_permutation, sign_test
 from steeltrap.harness.verdict import BEYOND, CONDITION_OF, CONDITIONS, NAMES
 
-__all__ = ["LABELINGS", "LEVEL", "adjust", "settle", "versus"]
+__all__ = ["LABELINGS", "LEVEL", "UNTOLD", "adjust", "settle", "versus"]
 
 LEVEL: Final = 0.01
 """At which a test counts. A gate that looks at every change must be wrong ever so rarely."""
 LABELINGS: Final = math.ceil(2 / LEVEL)
 """Ways to deal out runs below which no permutation can give a two-sided p of LEVEL."""
+UNTOLD: Final = "it varies by itself, and so few runs cannot tell"
+_ENOUGH: Final = (
+    "8 seeds can, or 5 runs a side on one; a limit needs no test, as --fail-on 'recall<-0.05'"
+)
 WALL_TIMES: Final = frozenset(name for name in METRICS if name.endswith("_ms"))
 _NEAR: Final = 1e-9
 _LIVE: Final = ("upstream", "record")
@@ -70,7 +74,7 @@ def versus(names: tuple[str, str], pairs: Sequence[Pair]) -> Versus:
             for name in _names(pairs)
             for family in ("", *_showing(name, pairs))
         ],
-        metrics=[_metric(name, pairs) for name in METRICS],
+        metrics=[_metric(name, pairs, exact) for name in METRICS],
         notes=_notes(pairs, names),
     )
     by_runs = labelings >= LABELINGS
@@ -218,7 +222,7 @@ def _shown(sample: Sample, name: str, family: str) -> int:
     return sum(len(names.get(name, ())) for names in units)
 
 
-def _metric(name: str, pairs: Sequence[Pair]) -> Measure:
+def _metric(name: str, pairs: Sequence[Pair], exact: bool) -> Measure:
     """A value, over the pairs in which both sides have it; failed steps and dollars are added up."""
     measure = Measure(name=name)
     rows = [[_known(side, name) for side in (pair.base, pair.new)] for pair in pairs]
@@ -230,11 +234,30 @@ def _metric(name: str, pairs: Sequence[Pair]) -> Measure:
     measure.new = total([_mean(new) for new in theirs]) if theirs else None
     if measure.base is None or measure.new is None or not both:
         measure.why = f"not measured in {'NEW' if measure.new is None else 'BASE'}"
+        if name == "recall" and measure.new is None and measure.base is not None:
+            measure.lost = measure.why
     elif name in WALL_TIMES:
         measure.why = "wall times depend on the machine; only --fail-on judges them"
     else:
         measure.verdict = _class(measure.new - measure.base, METRICS[name])
+    if name == "failed":
+        measure.lost = _failing(both, exact)
     return measure
+
+
+def _failing(failed: Sequence[Sequence[list[float]]], exact: bool) -> str:
+    """Where NEW fails at more steps of a script, what they would have shown is unknown.
+
+    Of a system that varies, where each of its runs fails at more than any of BASE, on every script.
+    """
+    if exact:
+        more = any(_mean(new) > _mean(base) for base, new in failed)
+    else:
+        more = bool(failed) and all(min(new) > max(base) for base, new in failed)
+    if not more:
+        return ""
+    base, new = (math.fsum(_mean(pair[side]) for pair in failed) for side in (0, 1))
+    return f"steps failed: {base:g} -> {new:g}; what they would have shown is unknown"
 
 
 def _counts(sample: Sample, name: str, family: str = "") -> list[int] | None:
@@ -433,8 +456,14 @@ def adjust(found: Sequence[Versus]) -> int:
 def _by_chance(found: Versus) -> None:
     """Where a system varies by itself, only what the test shows is a difference."""
     for measure in (*found.conditions, *found.metrics):
-        if measure.verdict != "not comparable":
-            measure.verdict = measure.general if measure.test else "same"
+        if measure.verdict == "not comparable":
+            continue
+        if measure.test:
+            measure.verdict = measure.general
+        elif measure.verdict != "same":
+            measure.verdict, measure.why = "not comparable", UNTOLD
+            if measure.name == "recall":
+                measure.lost = f"{UNTOLD}: {_ENOUGH}"
     verdicts = {measure.name: measure.verdict for measure in found.conditions}
     for measure in found.families:
         if measure.base is not None and measure.new is not None:

@@ -172,17 +172,26 @@ def follow(rule: Rule, found: Versus) -> Ruled:
         if measure.verdict == "not comparable":
             return Ruled(rule=rule.text, state="unmeasured", words=f"{label}: {measure.why}")
         words = f"{label}: {measure.verdict} ({_shown(measure.base)} -> {_shown(measure.new)})"
-        return Ruled(
-            rule=rule.text, state="broken" if measure.verdict == "worse" else "kept", words=words
-        )
-    value = _value(rule, measure)
-    if isinstance(value, str):
-        return Ruled(rule=rule.text, state="unmeasured", words=f"{label}: {value}")
-    broken = _beyond(rule.op, value, rule.limit)
-    words = f"{label}: it is {_shown(measure.new)}"
-    if rule.relative:
-        words = f"{label}: {_shown(measure.base)} -> {_shown(measure.new)}"
-    return Ruled(rule=rule.text, state="broken" if broken else "kept", words=words)
+        broken = measure.verdict == "worse"
+    else:
+        value = _value(rule, measure)
+        if isinstance(value, str):
+            return Ruled(rule=rule.text, state="unmeasured", words=f"{label}: {value}")
+        broken = _beyond(rule.op, value, rule.limit)
+        words = f"{label}: it is {_shown(measure.new)}"
+        if rule.relative:
+            words = f"{label}: {_shown(measure.base)} -> {_shown(measure.new)}"
+    if broken:
+        return Ruled(rule=rule.text, state="broken", words=words)
+    if lost := _lost(rule, found):
+        words += f", but it can no longer be judged ({lost})"
+        return Ruled(rule=rule.text, state="unmeasured", words=words)
+    return Ruled(rule=rule.text, state="kept", words=words)
+
+
+def _lost(rule: Rule, found: Versus) -> str:
+    """A limit says nothing of a condition, or of a family's part in it, that is out of sight."""
+    return next((each.lost for each in found.conditions if each.name == rule.name), "")
 
 
 def _measure(rule: Rule, measures: Iterable[Measure]) -> Measure | None:
@@ -191,7 +200,9 @@ def _measure(rule: Rule, measures: Iterable[Measure]) -> Measure | None:
     if found := known.get((rule.name, rule.family)):
         return found
     condition = known.get((CONDITION_OF.get(rule.name, ""), rule.family))
-    if rule.family and condition and condition.new is not None:
+    anywhere = known.get((rule.name, ""))
+    tested = condition and condition.new is not None and anywhere and anywhere.new is not None
+    if rule.family and tested:
         return Measure(name=rule.name, family=rule.family, base=0.0, new=0.0, verdict="same")
     return None
 

@@ -105,6 +105,35 @@ def chain(
     return {name: [(unit, step) for step in steps]}
 
 
+# ---------------------------------------------------------------- steps that failed
+
+
+def test_a_memory_that_fails_more_often_cannot_be_judged() -> None:
+    """A step that failed is asked nothing, so fewer violations and better recall prove nothing."""
+    base = run(chain("stale-read", 5, 9), metrics={"recall": 0.9, "failed": 2})
+    new = run(metrics={"recall": 1.0, "failed": 9})
+    words = "memory: steps failed: 2 -> 9; what they would have shown is unknown"
+    for rules in ("", "C1>+0.02, recall<-0.02"):
+        found = compare([base], [new], read_rules(rules))
+        assert (found.exit_code, found.unjudged) == (2, [words])
+    assert compare([new], [base]).exit_code == 1
+    assert compare([base], [base]).exit_code == 0
+    assert compare([base], [new], read_rules("C1, failed>+10")).exit_code == 0
+
+
+def test_failing_steps_of_a_system_that_varies() -> None:
+    """Where chance fails steps too, only what lies above all of it counts."""
+
+    def side(*failed: int) -> list[Run]:
+        return [
+            run(metrics={"recall": 1.0, "failed": count}, steady=False, seed=seed)
+            for seed, count in enumerate(failed)
+        ]
+
+    assert compare(side(0, 2, 1), side(3, 1, 4)).exit_code == 0
+    assert compare(side(0, 2, 1), side(3, 5, 4)).exit_code == 2
+
+
 # ---------------------------------------------------------------- on the same scripts
 
 
@@ -183,6 +212,23 @@ def test_a_name_that_can_no_longer_be_seen_cannot_be_judged() -> None:
     found = compare([base], [new])
     assert (found.exit_code, found.worse) == (2, [])
     assert measure(found, "C4").lost == "seed 0: wrong-order: there is no history to look up"
+
+
+def test_a_limit_says_nothing_of_what_is_out_of_sight() -> None:
+    """A rule on a condition that NEW hides a part of is not kept, and neither is one on the part."""
+    base, new = run(chain("superseded-active", 3)), run()
+    new.sample.conditions["C2"].unseen = {"superseded-active": "content cannot be listed"}
+    del new.sample.names["superseded-active"]
+    for rule in ("C2>+0.02", "C2", "C2@flip-flop>0", "superseded-active@expiry>0"):
+        assert compare([base], [new], read_rules(rule)).exit_code == 2
+    assert compare([base], [new], read_rules("C1>+0.02, resurrection@flip-flop>0")).exit_code == 0
+    assert compare([base], [run(chain("resurrection", *range(9)))], read_rules("C2")).exit_code == 1
+
+
+def test_recall_that_nobody_measured_cannot_be_judged() -> None:
+    """A memory that is no longer asked anything has no recall, which is no pass."""
+    found = compare([run()], [run(metrics={"failed": 0})])
+    assert found.unjudged == ["memory: recall can no longer be judged (not measured in NEW)"]
 
 
 def test_what_can_be_seen_now_accuses_nobody() -> None:
@@ -312,6 +358,23 @@ def test_few_runs_of_a_system_that_varies_are_tested_by_units() -> None:
     found = compare([run(steady=False)], [run(spread)])
     c1 = measure(found, "C1")
     assert (c1.test, c1.p, c1.verdict) == ("units", pytest.approx(2 / 2**8), "worse")
+
+
+def test_recall_of_too_few_runs_of_a_system_that_varies_cannot_be_judged() -> None:
+    """Recall has no units to test: a fall that no test could show is not taken for none."""
+
+    def side(recall: float, seeds: int) -> list[Run]:
+        return [
+            run(seed=n, steady=False, metrics={"recall": recall + n / 100}) for n in range(seeds)
+        ]
+
+    found = compare(side(0.9, 7), side(0.1, 7))
+    assert (found.exit_code, measure(found, "recall").verdict) == (2, "not comparable")
+    assert found.unjudged[0].startswith("memory: recall cannot be judged (it varies by itself")
+    assert compare(side(0.9, 8), side(0.1, 8)).exit_code == 1
+    assert compare(side(0.9, 7), side(0.9, 7)).exit_code == 0
+    assert compare(side(0.9, 7), side(0.89, 7), read_rules("recall<-0.02")).exit_code == 0
+    assert compare(side(0.9, 7), side(0.1, 7), read_rules("recall<-0.02")).exit_code == 1
 
 
 def test_seeds_of_what_fails_by_chance_are_repeats() -> None:

@@ -40,6 +40,17 @@ def test_a_baseline_is_written_and_compared_with(runs: Path, tmp_path: Path, cap
     assert first == {form: path.read_bytes() for form, path in to.items()}
 
 
+def test_a_name_is_printed_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What stands between two colons is no picture: m:M is a memory."""
+    (tmp_path / "m.py").write_text("from steeltrap.adapters.flat import Flat as M")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["run", "system=m:M", "script=figure-1", f"runs={tmp_path / 'runs'}"]) == 0
+    assert main(["compare", str(tmp_path / "runs"), str(tmp_path / "runs")]) == 0
+    assert capsys.readouterr().out.count("m:M: figure-1, seed 0") == 1
+
+
 def test_rules_decide_where_there_are_any(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What no rule names is no failure; what a rule names and nobody measured cannot be judged."""
     sides = ["compare", str(runs / "good"), str(runs / "bad"), "--fail-on"]

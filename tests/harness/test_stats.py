@@ -137,6 +137,17 @@ def test_many_labels_are_drawn_and_repeat() -> None:
     assert found == label_permutation(groups)
 
 
+def test_labels_of_one_large_group_are_drawn() -> None:
+    """What was seen is among the ways also where a single group has too many of them."""
+    assert label_permutation([([0.0] * 10, [1.0] * 10)]).p == pytest.approx(1 / 10_000)
+
+
+def test_the_least_p_of_sides_of_unequal_size() -> None:
+    """Groups whose furthest outcomes lie on different sides cannot have them together."""
+    groups = [([0.0], [1.0] * 3), ([1.0], [0.0] * 3)] * 3
+    assert label_permutation(groups).least == pytest.approx(54 / 4096)
+
+
 def test_sign_test_is_mcnemars_exact_test() -> None:
     """As many coins as there are changes, whichever way they went."""
     assert sign_test(0, 0) == 1.0
