@@ -17,6 +17,7 @@ from steeltrap.reports.figures.dose import dose_response
 from steeltrap.reports.figures.figure import Figure, files, save
 from steeltrap.reports.figures.matrix import matrix
 from steeltrap.reports.figures.rates import violation_rates
+from steeltrap.reports.figures.requests import prompt_cache, summarisation, tokens_per_request
 from steeltrap.reports.figures.style import Look, looks
 from steeltrap.reports.figures.survival import time_to_first_violation
 from steeltrap.reports.figures.turns import footprint, tokens_per_query
@@ -34,6 +35,9 @@ _FAMILIES: Final[tuple[Family, ...]] = (
     propagation,
     footprint,
     tokens_per_query,
+    tokens_per_request,
+    prompt_cache,
+    summarisation,
     recall_and_cost,
     leakage,
     dose_response,

@@ -17,6 +17,7 @@ from steeltrap.reports.tables.differences import differences
 from steeltrap.reports.tables.evidence import evidence
 from steeltrap.reports.tables.families import families
 from steeltrap.reports.tables.promises import promises
+from steeltrap.reports.tables.requests import prompt_cache, requests, summarisation
 from steeltrap.reports.tables.twins import doses, twins
 from steeltrap.reports.words import percent
 
@@ -49,6 +50,7 @@ def every(group: Sequence[Record], *, brief: bool = False) -> list[Table]:
         brief: of the tables of public data those that fit a console.
     """
     found = [conditions(group), doses(group), twins(group), costs(group), models(group)]
+    found += [requests(group), prompt_cache(group), summarisation(group)]
     found += evidence(group, brief=brief)
     found += [dials(group), families(group), names(group), promises(group)]
     found += [differences(group), lost(group)]
