@@ -51,6 +51,7 @@ TYPES: Final = (
 Turns = Literal["all", "user"]
 Order = Literal["time", "given"]
 Late = Literal["kept", "dropped"]
+Silent = Literal["dropped", "kept"]
 
 
 class _Said(msgspec.Struct):
@@ -91,6 +92,7 @@ class _Settings(NamedTuple):
     order: Order
     late: Late
     evidence: Turns
+    silent: Silent
 
 
 def scripts(
@@ -102,6 +104,7 @@ def scripts(
     order: Order = "time",
     late: Late = "kept",
     evidence: Turns = "user",
+    silent: Silent = "dropped",
     types: Sequence[str] | None = None,
     questions_per_script: int = 50,
 ) -> Scripts:
@@ -121,6 +124,9 @@ def scripts(
             is the official scorer's, and in which times step back from session to session.
         late: sessions dated after the question: `kept` (the official scorer's way), or `dropped`.
         evidence: turns that count as such: those of the `user` (the official scorer's way), or `all`.
+        silent: sessions in which the user says nothing, where the user's turns alone come in:
+            `dropped`, or `kept` as one empty turn each. The official scorer searches them as empty
+            documents, which moves its BM25 by 0.0003.
         types: the types of questions to ask; others are left out.
         questions_per_script: how many; each script is one seed and can be resumed by itself.
 
@@ -141,12 +147,14 @@ def scripts(
     source.option("longmemeval", "turns", kept, Turns)
     if kept == "all" and questions.user_only:
         raise DatasetError(f"{questions.data.path}: holds user turns alone; set script.turns=user")
+    if silent == "kept" and kept == "all":
+        raise DatasetError("longmemeval: silent=kept is of the user's turns alone: turns=user")
     if evidence == "all" and kept == "user":
         raise DatasetError("longmemeval: evidence=all needs the assistant's turns: turns=all")
     numbers = [n for n, head in enumerate(questions.heads) if head.question_type in wanted]
     if not numbers:
         raise DatasetError(f"{questions.data.path}: has no question of type {', '.join(wanted)}")
-    settings = _Settings(kept, order, late, evidence)
+    settings = _Settings(kept, order, late, evidence, silent)
     noted = {
         "variant": questions.variant,
         "sha256": questions.identity,
@@ -331,7 +339,9 @@ def _turns(
     for place, session in enumerate(haystack):
         following = haystack[place + 1].at if place + 1 < len(haystack) else None
         bounds = [time for time in (following, asked) if time is not None and time >= session.at]
-        kept = (one for one in session.said if settings.turns == "all" or one[1].role == "user")
+        kept = [one for one in session.said if settings.turns == "all" or one[1].role == "user"]
+        if not kept and settings.silent == "kept":
+            kept = [(0, _Said("user", ""))]
         for minute, (position, said) in enumerate(kept):
             at = source.no_later(session.at + timedelta(minutes=minute), *bounds)
             turn = Turn(
@@ -393,6 +403,7 @@ def _notes(
         "evidence": f"turns with has_answer, {who[settings.evidence]}",
         "order": "sessions by time" if settings.order == "time" else "sessions as in the record",
         "late_sessions": f"{settings.late}, where dated after the question",
+        "silent_sessions": f"{settings.silent}, where the user says nothing",
         "questions": lives,
     }
     return notes | {"reported_defects": known} if known else notes

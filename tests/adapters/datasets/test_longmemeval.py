@@ -146,6 +146,18 @@ def test_sessions_after_the_question_can_be_left_out(file: Path) -> None:
     assert dropped.header.notes["questions"][0]["late"] == [3]
 
 
+def test_a_session_in_which_the_user_says_nothing_can_be_kept(file: Path) -> None:
+    """It becomes one empty turn of the user, as the official scorer's corpus has it, and no other
+    session changes; where the assistant is heard as well there is nothing to keep."""
+    dropped, kept = (scripts(file, check=False, turns="user", silent=silent)[0] for silent in ("dropped", "kept"))  # fmt: skip
+    turns = [step for step in kept.steps if isinstance(step, Turn)]
+    (empty,) = [turn for turn in turns if turn.id.endswith(".0")]
+    assert ("q002.0", "user", "") == (empty.session, empty.role, empty.text)
+    assert [step for step in kept.steps if step != empty] == list(dropped.steps)
+    with pytest.raises(DatasetError, match="turns=user"):
+        scripts(file, check=False, silent="kept")
+
+
 def test_flags_say_how_the_official_scorer_sees_a_question(file: Path) -> None:
     """Abstentions, questions and sessions without a marked user turn, doubles, reported labels."""
     (script,) = scripts(file, check=False)
