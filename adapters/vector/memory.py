@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -27,9 +28,14 @@ __all__ = ["FUSION_DEPTH", "Entry", "Fusion", "Shelf", "Splitting", "Vector"]
 
 Fusion = Literal["dense", "bm25", "hybrid"]
 Entry = Literal["turn", "session"]
-Splitting = Literal["stems", "spaces"]
+Splitting = Literal["stems", "plain", "spaces"]
 FUSION_DEPTH: Final = 100
 """How deep each ranking goes into a fusion, or to the query's limit where that is more."""
+
+
+_WORDS: Final[dict[str, Callable[[], Words | SpacedWords]]] = {
+    "stems": Words, "plain": partial(Words, stemmed=False), "spaces": SpacedWords,
+}  # fmt: skip
 
 
 @dataclass
@@ -80,7 +86,7 @@ class Vector:
         stamps: serve each turn with the time at which it was said, as `valid_from`.
         entry: `turn`, or `session`: what was said in a session is one entry, joined by spaces, as
             LongMemEval's retrievers have it; it has the time of its latest turn.
-        words: how BM25 splits texts: `stems`, or `spaces` (`SpacedWords`).
+        words: how BM25 splits texts: `stems`, `plain` words (`Words`), or `spaces` (`SpacedWords`).
 
     Raises:
         ValueError: `fusion`, `entry` or `words` is unknown, or `capacity_turns` is not positive, or
@@ -247,7 +253,7 @@ class Vector:
                 self._made += 1
             words = None
             if self._fusion != "dense":
-                words = Words() if self._words == "stems" else SpacedWords()
+                words = _WORDS[self._words]()
             shelves[tenant] = Shelf(dense, words)
         return shelves[tenant]
 

@@ -19,14 +19,15 @@ def _stemmer() -> Any:
     return Stemmer.Stemmer("english")
 
 
-def _stems(texts: list[str]) -> list[list[str]]:
-    """Lower-case words of two letters or more, without English stopwords, stemmed."""
+def _split(texts: list[str], *, stemmed: bool) -> list[list[str]]:
+    """Lower-case words of two letters or more; stemmed ones without English stopwords."""
     import bm25s
 
-    stems: list[list[str]] = bm25s.tokenize(
-        texts, stopwords="en", stemmer=_stemmer(), return_ids=False, show_progress=False
-    )
-    return stems
+    words: list[list[str]] = bm25s.tokenize(
+        texts, stopwords="en" if stemmed else None, stemmer=_stemmer() if stemmed else None,
+        return_ids=False, show_progress=False,
+    )  # fmt: skip
+    return words
 
 
 class Words:
@@ -34,11 +35,15 @@ class Words:
 
     The library has no incremental index: it is made anew at the first search after a change,
     from words that were split once.
+
+    Args:
+        stemmed: count stems and leave out stopwords; otherwise words as they are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stemmed: bool = True) -> None:
+        self._stemmed = stemmed
         self._pending: dict[int, str] = {}
-        self._stems: dict[int, list[str]] = {}
+        self._words: dict[int, list[str]] = {}
         self._index: Any = None
         self._numbers: list[int] = []
 
@@ -50,13 +55,13 @@ class Words:
     def remove(self, number: int) -> None:
         """Take a turn out."""
         if self._pending.pop(number, None) is None:
-            del self._stems[number]
+            del self._words[number]
         self._index = None
 
     def search(self, text: str, limit: int) -> Ranking:
         """The turns that match best."""
         self._build()
-        query = _stems([text])[0]
+        query = _split([text], stemmed=self._stemmed)[0]
         if self._index is None or not query:
             return []
         scores = self._index.get_scores(query)
@@ -68,9 +73,10 @@ class Words:
             return
         import bm25s
 
-        self._stems |= zip(self._pending, _stems(list(self._pending.values())), strict=True)
+        words = _split(list(self._pending.values()), stemmed=self._stemmed)
+        self._words |= zip(self._pending, words, strict=True)
         self._pending.clear()
-        if any(self._stems.values()):
+        if any(self._words.values()):
             index = bm25s.BM25(dtype="float64")
-            index.index(list(self._stems.values()), show_progress=False)
-            self._index, self._numbers = index, list(self._stems)
+            index.index(list(self._words.values()), show_progress=False)
+            self._index, self._numbers = index, list(self._words)

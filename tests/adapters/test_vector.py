@@ -239,6 +239,16 @@ def test_a_session_begun_again_after_its_erasure_is_a_new_entry(tmp_path: Path) 
     memory.close()
 
 
+def test_plain_words_are_neither_stemmed_nor_left_out(tmp_path: Path) -> None:
+    """`rehearsal` does not find `rehearsals`, and `the` is a word like any other."""
+    memory = Vector(fusion="bm25", words="plain")
+    memory.open(tmp_path)
+    tell(memory, NOTES[:6])
+    assert ["t2"] == [item.id for item in ask(memory, "rehearsals?")]
+    assert {"t0", "t1", "t3", "t5"} == {item.id for item in ask(memory, "the")}
+    memory.close()
+
+
 def test_words_split_at_spaces_score_as_okapi_has_it() -> None:
     """Scores are those of the formula, worked out word by word; a frequent word gets the floor."""
     texts = ["a b b", "a c", "a a d e", "f"]
