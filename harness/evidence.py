@@ -24,13 +24,15 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 from steeltrap.harness import tokens
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
 from steeltrap.harness.record import Evidence
-from steeltrap.harness.script import Probe, Step, Turn
+from steeltrap.harness.script import Gauge, Probe, Script, Step, Turn
 
-__all__ = ["BUDGETS", "CUTOFFS", "WINDOWS", "evidence_rows"]
+__all__ = ["BUDGETS", "CUTOFFS", "WINDOWS", "evidence_rows", "weighed"]
 
 CUTOFFS: Final = (5, 10, 25, 50)
 BUDGETS: Final = (1000, 4000)
@@ -114,6 +116,17 @@ def evidence_rows(
     ]
     plain = [cut for cut in cuts if not cut.window and not cut.budget_tokens]
     return rows + _rows(own, plain, convention="longmemeval")
+
+
+def weighed(script: Script) -> Script:
+    """The same script of public data with a last look at how much is active.
+
+    What is true there is not known, so nothing bounds it.
+    """
+    if any(isinstance(step, Gauge) for step in script.steps) or not script.steps:
+        return script
+    header = msgspec.structs.replace(script.header, alpha=0.0, constant_tokens=0)
+    return Script(header, [*script.steps, Gauge(id="weighed", at=script.steps[-1].at)])
 
 
 # ---------------------------------------------------------------- questions

@@ -36,6 +36,7 @@ from steeltrap.harness.composing import (
     plain,
     points,
 )
+from steeltrap.harness.evidence import weighed
 from steeltrap.harness.memory import Memory
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
@@ -220,6 +221,7 @@ class Settings:
             ScriptError: the script cannot be made or read.
         """
         script = _script(msgspec.json.encode(plain(self.config.script)), self.config.seed)
+        script = weighed(script) if self.config.weigh else script
         return with_unobserved(script) if self.config.observing else script
 
     def reader(self) -> Reader:

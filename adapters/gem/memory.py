@@ -44,7 +44,8 @@ class Gem:
         store: `native` (SQLite), `ladybug` or `kuzu` (property graphs; one of them in a process),
             or `plain` (in memory).
         embedder: makes the vectors of topics and notes; by default `WordLlamaEmbedder`.
-        policies: a file that replaces the default policies.
+        policies: a file that replaces the default policies, or the name of one of those that stand
+            beside this module, in `policies/`.
         salience: `tenant`: reading moves the reader's own ranking alone. `shared`: also that of
             other tenants with a topic of the same name, which leaks what was read.
     """
@@ -62,7 +63,9 @@ class Gem:
         self._interpreter: Interpreter = WordsInterpreter(self.embedder.embed)
         self._policies = default_policies()
         if policies is not None:
-            self._policies = PolicySet.parse(Path(policies).read_text("utf-8"), policies)
+            beside = Path(__file__).with_name("policies") / f"{policies}.policy"
+            file = beside if beside.is_file() else Path(policies)
+            self._policies = PolicySet.parse(file.read_text("utf-8"), policies)
         self.identity = {"policies_sha256": sha256(self._policies.describe().encode()).hexdigest()}
         self._shared = salience == "shared"
         self._memory: Memory | None = None

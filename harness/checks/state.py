@@ -220,10 +220,10 @@ class BoundedState:
         """Hold the active tokens against beta(n)."""
         gauge = view.step
         assert isinstance(gauge, Gauge)
-        if not self._lists or not view.event.items:
-            return
         units, true_tokens = gauge.footprint
         beta = view.ledger.header.beta(true_tokens)
+        if not self._lists or not view.event.items or not beta:  # of public data there is no bound
+            return
         found = []
         if view.event.tokens > beta:
             found = [Violation(

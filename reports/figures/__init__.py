@@ -20,6 +20,7 @@ from steeltrap.reports.figures.rates import violation_rates
 from steeltrap.reports.figures.requests import prompt_cache, summarisation, tokens_per_request
 from steeltrap.reports.figures.style import Look, looks
 from steeltrap.reports.figures.survival import time_to_first_violation
+from steeltrap.reports.figures.topk import prompt_recall
 from steeltrap.reports.figures.turns import footprint, tokens_per_query
 from steeltrap.reports.figures.twins import leakage
 from steeltrap.reports.tables import by_system
@@ -38,6 +39,7 @@ _FAMILIES: Final[tuple[Family, ...]] = (
     tokens_per_request,
     prompt_cache,
     summarisation,
+    prompt_recall,
     recall_and_cost,
     leakage,
     dose_response,

@@ -18,7 +18,9 @@ from steeltrap.reports.tables.evidence import evidence
 from steeltrap.reports.tables.families import families
 from steeltrap.reports.tables.promises import promises
 from steeltrap.reports.tables.requests import prompt_cache, requests, summarisation
+from steeltrap.reports.tables.topk import prompt_recall
 from steeltrap.reports.tables.twins import doses, twins
+from steeltrap.reports.tables.weighed import weighed
 from steeltrap.reports.words import percent
 
 __all__ = [
@@ -51,7 +53,8 @@ def every(group: Sequence[Record], *, brief: bool = False) -> list[Table]:
     """
     found = [conditions(group), doses(group), twins(group), costs(group), models(group)]
     found += [requests(group), prompt_cache(group), summarisation(group)]
-    found += evidence(group, brief=brief)
+    found += [weighed(group), *evidence(group, brief=brief)]
+    found += [] if brief else [prompt_recall(group)]
     found += [dials(group), families(group), names(group), promises(group)]
     found += [differences(group), lost(group)]
     return [table for table in found if table]
