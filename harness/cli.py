@@ -335,21 +335,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _refuse_dashes(words)
         asked = parser().parse_args(sorted(words, key=lambda word: "=" in word))
+    except SettingsError as error:
+        return _say(error, 2)
+    # for `check` and `compare`, 1 says that a memory did not hold, or is worse
+    trouble = 2 if words[:1] in _JUDGING else 1
+    try:
         return _dispatch(asked)
     except SettingsError as error:
         return _say(error, 2)
     except (ScriptError, HistoryError, RecordError, StoreError, RunStopped, ShrinkError) as error:
-        # for `check` and `compare`, 1 says that a memory did not hold, or is worse
-        return _say(error, 2 if words[:1] in _JUDGING else 1)
+        return _say(error, trouble)
+    except SystemExit as error:
+        # only somebody else's code does that here, and whatever it says, nothing is done
+        return _say(f"a memory, or what it imports, called sys.exit({error.code})", trouble)
     except KeyboardInterrupt:
         return _say("stopped; give the same command again to go on from here", 130)
     except BrokenPipeError:
         # whoever was reading has gone, as `head` does; nothing is left to say
         sys.stderr.close()
-        return 0
+        return 2 if words[:1] in _JUDGING else 0  # with pipefail, 0 would be a verdict
     except OSError as error:
-        code = 2 if words[:1] in _JUDGING else 1
-        return _say(f"{error.filename or 'a file'}: {error.strerror}; what was done is kept", code)
+        return _say(
+            f"{error.filename or 'a file'}: {error.strerror}; what was done is kept", trouble
+        )
 
 
 def _refuse_dashes(words: Sequence[str]) -> None:

@@ -235,7 +235,7 @@ class Driver:
                     self._erase(step)
         except MemoryFault as fault:
             event = Event(i=i, type="fail", via=event.via, error=_words(fault))
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             event = Event(i=i, type="info", via=event.via, error=_words(fault))
         # Whatever was numbered is written, also where the step failed half-way.
         event.new = self._items.all[seen:]

@@ -86,6 +86,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_TRIAL] = _trial(config)
     except SettingsError as error:
         raise pytest.UsageError(f"--steeltrap: {error}") from None
+    except SystemExit as error:
+        raise pytest.UsageError(
+            f"--steeltrap: the memory, or what it imports, called sys.exit({error.code})"
+        ) from None
 
 
 def _only(config: pytest.Config, chosen: list[str]) -> None:

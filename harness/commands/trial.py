@@ -263,7 +263,7 @@ class Trial:
         why = next((tally.blocked for tally in tallies if tally.blocked), "")
         if shown:
             before = self._before.get(name)
-            if before is None or before.red:
+            if before is None or before.red or not _seen_by(before):
                 return Finding(name, "violated", shown, could)
             known = (
                 f"{before.new or 0:g} violations, no worse than the baseline's {before.base or 0:g}"
@@ -366,6 +366,11 @@ class Trial:
         return dialogue(run.script, violation, only=_named(violation)), long
 
 
+def _seen_by(before: Measure) -> bool:
+    """Whether a baseline says anything of a name: it was tested, and shows on a script of both."""
+    return before.base is not None and bool(before.base or before.new)
+
+
 def _named(violation: Violation) -> list[str]:
     """The ids of the turns that a violation names."""
     return [violation.began, *violation.witness]
@@ -390,6 +395,10 @@ def _run_now(settings: Settings, folder: Path, session: str) -> _Log:
             )
     except RunStopped as why:
         log.stopped = str(why)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as why:  # pytest's skip, a plugin's timeout: told, and not run once more
+        log.stopped = f"{type(why).__name__}: {why}, raised in the memory"
     finally:
         cell.release()
     log.failures = list(kept.values())
@@ -415,7 +424,7 @@ def _noting(
     def noting(*arguments: Any, **named: Any) -> Any:
         try:
             return method(*arguments, **named)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             words = f"{type(error).__name__}: {error}"[:500]
             if known := kept.get((name, words)):
                 known.times += 1

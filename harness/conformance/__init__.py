@@ -54,9 +54,9 @@ def put(check: Check, make: Make, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         check.run(make, folder)
-    except (Broken, NotApplicable):
+    except (Broken, NotApplicable, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # also SystemExit, and pytest's skip: no pass for either
         raise Broken(
             f"{type(error).__name__}: {error}",
             check.rule,

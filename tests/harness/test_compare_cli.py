@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -49,6 +51,25 @@ def test_a_name_is_printed_as_it_is(
     assert main(["run", "system=m:M", "script=figure-1", f"runs={tmp_path / 'runs'}"]) == 0
     assert main(["compare", str(tmp_path / "runs"), str(tmp_path / "runs")]) == 0
     assert capsys.readouterr().out.count("m:M: figure-1, seed 0") == 1
+
+
+def test_a_reader_that_has_gone_hears_no_verdict(runs: Path) -> None:
+    """With pipefail a red comparison whose reader stops early must not end with 0."""
+    command = [sys.executable, "-m", "steeltrap", "compare", str(runs / "good"), str(runs / "bad")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() in (1, 2)
+
+
+def test_a_memory_that_ends_the_process_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """sys.exit(0) in somebody else's module is an error of the run."""
+    (tmp_path / "ends_at_once.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["run", "system=ends_at_once:M", "script=figure-1", f"runs={tmp_path}"]) == 1
+    assert "called sys.exit(0)" in capsys.readouterr().err
 
 
 def test_rules_decide_where_there_are_any(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

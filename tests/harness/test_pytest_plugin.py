@@ -255,10 +255,12 @@ def test_one_item_can_be_run_again_by_its_name(judged: tuple[Path, Ran]) -> None
         (["--steeltrap", "nowhere.at:All"], "there is no module 'nowhere' here; install its package"),
         (["--steeltrap", "mine:Mine", "--steeltrap-seeds", "two"], "--steeltrap-seeds two: write a number"),
         (["steeltrap::C1"], "steeltrap::C1: needs --steeltrap MEMORY"),
+        (["--steeltrap", "ends:Mine"], "--steeltrap: the memory, or what it imports, called sys.exit(0)"),
     ],
 )  # fmt: skip
 def test_slips_are_said_in_a_line(words: list[str], said: str, tmp_path: Path) -> None:
     """What cannot be put on trial ends the run at once, with what to do and without a traceback."""
+    (tmp_path / "ends.py").write_text("import sys\n\nsys.exit(0)\n")
     ran = run(tmp_path, *words)
     assert ran.code == 4
     assert said in ran.said

@@ -8,6 +8,8 @@ import pytest
 
 from steeltrap.harness.commands.dialogue import dialogue, spoken
 from steeltrap.harness.commands.trial import Plan, Trial
+from steeltrap.harness.compare import baseline, read_side
+from steeltrap.harness.conformance import CHECKS, Broken
 from steeltrap.harness.script import Header, Probe, Script, Turn
 from steeltrap.harness.settings import SettingsError
 from steeltrap.harness.verdict import Violation
@@ -62,6 +64,75 @@ def test_a_memory_of_a_later_session_is_run_again(tmp_path: Path) -> None:
     _, other = made("c", "flat")
     assert first == again != later
     assert [1, 1] == [len(later), len(other)]
+
+
+ONE_AT_A_TIME = """
+from steeltrap.adapters.flat import Flat
+
+
+class Mine(Flat):
+    def ingest(self, turn):
+        self.began = getattr(self, "began", turn.text)
+        super().ingest(turn)
+
+    def retrieve(self, query):
+        return list(super().retrieve(query))[: 1 if self.began == {first!r} else 10]
+"""
+"""Serves old values beside the new ones in no script that begins with certain words."""
+
+
+def test_a_baseline_knows_nothing_of_other_seeds_and_of_what_it_could_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What shows on a seed that the baseline lacks, or was not tested in it, is no old violation."""
+    script = Trial(Plan(FLAT, tmp_path, turns=60, seeds=1)).settings[0].script()
+    (first, *_) = (step.text for step in script.steps if isinstance(step, Turn))
+    (tmp_path / "seed_zero.py").write_text(ONE_AT_A_TIME.format(first=first))
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "base.json"
+
+    def trial(seeds: int, before: Path | None = None) -> Trial:
+        plan = Plan(
+            "seed_zero:Mine", tmp_path / "runs", turns=60, seeds=seeds, session=f"{seeds} {before}",
+            baseline=before,
+        )  # fmt: skip
+        made = Trial(plan)
+        assert made.failures() == ""
+        return made
+
+    trial(1)
+    sides = read_side(tmp_path / "runs")
+    file.write_bytes(baseline(sides))
+    two = trial(2, file)
+    assert two.worse() == ""
+    assert two.finding("superseded-active").state == "known"
+    assert two.finding("exposed-history").state == "violated"
+    del sides[0].sample.names["superseded-active"]
+    file.write_bytes(baseline(sides))
+    assert trial(1, file).finding("superseded-active").state == "violated"
+
+
+@pytest.mark.parametrize("error", ["SystemExit(0)", "pytest.skip.Exception('no database')"])
+def test_whatever_a_memory_raises_is_no_pass(
+    error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sys.exit(0) and a skip are errors of the memory: of the contract, and of the run."""
+    name = f"ends_{error[:6].lower().replace('.', '_')}"
+    text = f"""
+import pytest
+from steeltrap.adapters.flat import Flat
+
+class Mine(Flat):
+    def ingest(self, turn):
+        raise {error}
+"""
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    trial = Trial(Plan(f"{name}:Mine", tmp_path, turns=20, seeds=1, session="a"))
+    with pytest.raises(Broken):
+        trial.check(CHECKS["takes-a-long-turn"], tmp_path / "check")
+    assert ("SystemExit" if "System" in error else "no database") in trial.failures()
+    assert trial.finding("stale-read").state == "unknown"
 
 
 def test_a_conversation_is_told_in_four_lines() -> None:
