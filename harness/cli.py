@@ -179,11 +179,13 @@ Judges stored answers, and prints how many are right. Neither memories nor reade
   steeltrap judge runs/locomo model=gpt-4o
   steeltrap judge runs/locomo judge=f1
   steeltrap judge runs/locomo --agree gpt-4o f1
+  steeltrap judge runs/locomo model=gpt-4o against=flat
 
   judge=NAME            model (the default), or without one: substring, exact, f1
   model=NAME            the judge's model, with settings as in `answer`; temperature is 0
   name=NAME             of the file of judgements; by default the model's name or the judge's
   right_from=SHARE      score from which points or F1 count as right (0.5)
+  against=SYSTEM        compare each answer with that system's, in both orders: wins, losses, ties
 """
 
 

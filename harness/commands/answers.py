@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from steeltrap.harness import agreement
 from steeltrap.harness.answers import Answer, answer, read_answers, reader
 from steeltrap.harness.asking import Asker, AtLeastOne, ModelSettings, over_cells
+from steeltrap.harness.commands.asked import (
+    Count,
+    cell_text,
+    judge_told,
+    named_cells,
+    refuse_none,
+    runs_told,
+    settings_of,
+    table_of,
+    told,
+)
 from steeltrap.harness.commands.dialogue import spoken
+from steeltrap.harness.commands.pairs import pairs
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.grading import judgeable
 from steeltrap.harness.judging import judge, judge_of, judged, read_judgements
+from steeltrap.harness.pairwise import judge_of_pairs
 from steeltrap.harness.scores import (
     Judge,
     Judged,
@@ -28,7 +40,7 @@ from steeltrap.harness.scores import (
 )
 from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.settings import SettingsError
-from steeltrap.harness.store import Cell, StoreError, read_cell, write
+from steeltrap.harness.store import Cell, StoreError, write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["agree", "answers", "judgements"]
 
-Settings = TypeVar("Settings", bound=ModelSettings)
 _CONVENTIONS: Final = ("half", "floored", "tau", "tau_f1")
 """Scores of BEAM, as in `Judgement.scores`."""
 
@@ -52,6 +63,7 @@ class _Judging(ModelSettings, frozen=True, kw_only=True):
     judge: str = "model"
     name: str = ""
     right_from: float = 0.5
+    against: str = ""
 
 
 def answers(words: Sequence[str], out: Console, aside: Console) -> int:
@@ -62,7 +74,7 @@ def answers(words: Sequence[str], out: Console, aside: Console) -> int:
         StoreError, ScriptError, HistoryError: a run cannot be read or written.
         RunStopped: the model can be asked no more; what was answered is kept.
     """
-    cells, settings = _cells(words), _settings(words, _Answering)
+    cells, settings = named_cells(words), settings_of(words, _Answering)
     try:
         asker = Asker(settings)
         by = reader(
@@ -72,15 +84,15 @@ def answers(words: Sequence[str], out: Console, aside: Console) -> int:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     with aside.status("") as shown:
-        count = _Count(shown, "questions")
+        count = Count(shown, "questions")
         sheets = over_cells(
             cells, lambda cell: answer(cell, by, asker, count), settings.concurrency
         )
     done = [sheet for sheet in sheets if sheet is not None]
-    _refuse_none(done, cells)
+    refuse_none(done, cells)
     lines = [line for sheet in done for line in sheet.lines.values()]
     failed = [line for line in lines if line.error]
-    out.print(_told(by), markup=False)
+    out.print(told(by), markup=False)
     out.print(_answered(lines, failed, len(done)), markup=False)
     if asker.stopped:
         raise RunStopped(asker.stopped)
@@ -96,7 +108,9 @@ def judgements(words: Sequence[str], out: Console, aside: Console) -> int:
     Raises:
         SettingsError, StoreError, ScriptError, RunStopped: as `answers`.
     """
-    cells, settings = _cells(words), _settings(words, _Judging)
+    cells, settings = named_cells(words), settings_of(words, _Judging)
+    if settings.against:
+        return _pairs(cells, settings, out, aside)
     try:
         asker = Asker(settings) if settings.judge == "model" else None
         by = judge_of(
@@ -106,30 +120,30 @@ def judgements(words: Sequence[str], out: Console, aside: Console) -> int:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     with aside.status("") as shown:
-        count = _Count(shown, "answers")
+        count = Count(shown, "answers")
         sheets = over_cells(cells, lambda cell: judge(cell, by, asker, count), settings.concurrency)
     asked = [cell for cell, sheet in zip(cells, sheets, strict=True) if sheet is not None]
-    _refuse_none(asked, cells)
+    refuse_none(asked, cells)
     groups: dict[tuple[str, str], _Group] = {}
     for cell in asked:
         group = groups.setdefault((cell.spec.system, cell.spec.script), _Group())
         group.add(cell, by)
     for (system, script), group in groups.items():
-        group.show(f"{system}, {script}, {_runs(len(group.cells))}", by, out)
+        group.show(f"{system}, {script}, {runs_told(len(group.cells))}", by, out)
     if asker and asker.stopped:
         raise RunStopped(asker.stopped)
     return 1 if any(one.verdict == "error" for group in groups.values() for one in group.questions) else 0  # fmt: skip
 
 
-class _Count:
-    """Tells a person how many are done."""
-
-    def __init__(self, shown: Any, what: str) -> None:
-        self._shown, self._what, self._n = shown, what, 0
-
-    def __call__(self) -> None:
-        self._n += 1
-        self._shown.update(f"{self._n} {self._what}")
+def _pairs(cells: Sequence[Cell], settings: _Judging, out: Console, aside: Console) -> int:
+    if settings.judge != "model":
+        raise SettingsError(f"judge={settings.judge} against={settings.against}: a model compares")
+    try:
+        asker = Asker(settings)
+        by = judge_of_pairs(settings.name, asker.name, settings.against)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    return pairs(cells, settings.against, by, asker, out, aside)
 
 
 class _Group:
@@ -174,8 +188,8 @@ class _Group:
         (asked,) = self.readers
         total = score(self.questions, asked, by, unjudged=self.unjudged)
         out.print(f"\n{spoken(title)}", markup=False)
-        out.print(_told(asked), markup=False)
-        out.print(_judge_told(by), markup=False)
+        out.print(told(asked), markup=False)
+        out.print(judge_told(by), markup=False)
         for line in _costs(total, self.missing):
             out.print(line, markup=False)
         out.print(_verdicts(total, self.names))
@@ -198,7 +212,7 @@ def agree(words: Sequence[str], one: str, two: str, out: Console) -> int:
         StoreError, ScriptError: a run was not judged by both, or by each over other answers.
     """
     pairs, apart = [], []
-    for cell in _cells(words):
+    for cell in named_cells(words):
         first, second = read_judgements(cell, one), read_judgements(cell, two)
         if first.header.reader != second.header.reader:
             raise StoreError(f"{cell.folder}: {one} and {two} judged other answers; judge again")
@@ -213,9 +227,9 @@ def agree(words: Sequence[str], one: str, two: str, out: Console) -> int:
     found = agreement.agreement(pairs)
     _show_agreement(found, len(pairs) - found.n, one, two, out)
     if apart:
-        table = _table("run", "question", one, two, "asked")
+        table = table_of("run", "question", one, two, "asked")
         for row in apart:
-            table.add_row(*map(_cell_text, row))
+            table.add_row(*map(cell_text, row))
         out.print(table)
     return 0
 
@@ -230,7 +244,7 @@ def _show_agreement(
     else:
         low, high = found.interval or (found.kappa, found.kappa)
         out.print(f"Cohen's kappa: {found.kappa:.3f} (95%: {low:.3f} to {high:.3f}, bootstrap over questions)", markup=False)  # fmt: skip
-    table = _table(f"{one} \\ {two}", *agreement.VERDICTS)
+    table = table_of(f"{one} \\ {two}", *agreement.VERDICTS)
     for verdict, row in zip(agreement.VERDICTS, found.table, strict=True):
         table.add_row(verdict, *map(str, row))
     out.print(table)
@@ -239,30 +253,11 @@ def _show_agreement(
 # ---------------------------------------------------------------- words and tables
 
 
-def _told(by: Reader) -> str:
-    """The reader in a line."""
-    room = [f"{by.budget_tokens} tokens"] if by.budget_tokens else []
-    room += [f"{by.k} items"] if by.k else []
-    return (
-        f"reader: {by.model}, prompt {by.prompt} {by.prompt_version} ({by.prompt_sha256[:8]}),"
-        f" context {' and '.join(room) or 'all that was served'}"
-    )
-
-
-def _judge_told(by: Judge) -> str:
-    if by.kind != "model":
-        return f"judge: {by.name} ({by.kind}, no model; right from {by.right_from:g})"
-    return (
-        f"judge: {by.name} ({by.model}, temperature {by.temperature:g}, prompts"
-        f" {by.prompts_sha256[:8]}, right from {by.right_from:g})"
-    )
-
-
 def _answered(lines: Sequence[Answer], failed: Sequence[Answer], runs: int) -> str:
     whole = [line.context_tokens for line in lines]
     mean = sum(whole) / len(whole) if whole else 0
     return (
-        f"{len(lines) - len(failed)} questions of {_runs(runs)} answered, {len(failed)} errors;"
+        f"{len(lines) - len(failed)} questions of {runs_told(runs)} answered, {len(failed)} errors;"
         f" {mean:,.0f} tokens of context each"
     )
 
@@ -281,20 +276,16 @@ def _costs(total: Score, missing: int) -> Iterable[str]:
         yield f"{missing} questions are not answered or not judged yet; the same commands go on"
 
 
-def _runs(n: int) -> str:
-    return f"{n} run{'s' if n != 1 else ''}"
-
-
 def _usd(dollars: float | None) -> str:
     return "price not known" if dollars is None else f"{dollars:.4f} usd"
 
 
 def _verdicts(total: Score, names: dict[str, str]) -> Table:
-    table = _table("category", "n", "right", "wrong", "abstained", "errors", "right %", "score")
+    table = table_of("category", "n", "right", "wrong", "abstained", "errors", "right %", "score")
     for row in total.rows:
         given = row.n - row.errors
         table.add_row(
-            _cell_text(_name(row, names)), *_numbers(row),
+            cell_text(_name(row, names)), *_numbers(row),
             f"{100 * row.right / given:.1f}" if given else "-", _score(row.score),
             end_section=row.category == "all",
         )  # fmt: skip
@@ -303,11 +294,11 @@ def _verdicts(total: Score, names: dict[str, str]) -> Table:
 
 def _by_convention(total: Score, names: dict[str, str]) -> Table:
     """Scores beside the mean of points, for the categories that have them."""
-    table = _table("category", *_CONVENTIONS)
+    table = table_of("category", *_CONVENTIONS)
     for row in total.rows:
         if row.scores:
             scores = (_score(row.scores.get(name)) for name in _CONVENTIONS)
-            table.add_row(_cell_text(_name(row, names)), *scores, end_section=row.category == "all")
+            table.add_row(cell_text(_name(row, names)), *scores, end_section=row.category == "all")
     return table
 
 
@@ -323,7 +314,7 @@ def _numbers(row: Row | Use) -> list[str]:
 
 def _use(total: Score) -> Table:
     """Whether what was served was used."""
-    table = _table("evidence in the prompt", "n", "right", "wrong", "abstained", "errors")
+    table = table_of("evidence in the prompt", "n", "right", "wrong", "abstained", "errors")
     for row in total.use:
         table.add_row(row.evidence, *_numbers(row))
     return table
@@ -331,54 +322,3 @@ def _use(total: Score) -> Table:
 
 def _score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _table(*header: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for name in header:
-        words = name in ("category", "run", "question", "asked", "evidence in the prompt")
-        table.add_column(_cell_text(name), justify="left" if words else "right")
-    return table
-
-
-def _cell_text(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(spoken(text))
-
-
-# ---------------------------------------------------------------- what was asked
-
-
-def _cells(words: Sequence[str]) -> list[Cell]:
-    """The finished runs in and below the folders that were named."""
-    found: dict[Path, Cell] = {}
-    for folder in (Path(word) for word in words if "=" not in word):
-        there = sorted(path.parent for path in folder.rglob("record.json"))
-        if not there:
-            raise StoreError(f"{folder}: holds no finished run (no record.json)")
-        found |= {path.resolve(): read_cell(path) for path in there}
-    return list(found.values())
-
-
-def _settings(words: Sequence[str], kind: type[Settings]) -> Settings:
-    given = dict(word.split("=", 1) for word in words if "=" in word)
-    known = [field.name for field in msgspec.structs.fields(kind)]
-    if unknown := [key for key in given if key not in known]:
-        raise SettingsError(f"unknown setting '{unknown[0]}'; there are {', '.join(known)}")
-    try:
-        return msgspec.convert(given, kind, strict=False)
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        raise SettingsError(f"{where.strip('`').removeprefix('$.')}: {what}".replace("`", "")) from None  # fmt: skip
-
-
-def _refuse_none(done: Sequence[object], cells: Sequence[Cell]) -> None:
-    if not done:
-        raise StoreError(
-            f"{cells[0].folder}: the script has no questions of public data, so there is nothing to"
-            " answer; run one, as experiment=locomo"
-        )
