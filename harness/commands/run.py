@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -87,6 +88,26 @@ def _runnable(planned: Sequence[Settings], aside: Console) -> tuple[list[Setting
     return able, [word]
 
 
+def _edited(target: str, cell: Cell) -> str:
+    """A file of somebody else's memory that is newer than its run; empty: there is none.
+
+    A spec holds the revision of our own code and no line of theirs. Looked at is what was imported
+    of the memory's package, and of other code that is worked on where it lies.
+    """
+    top = target.partition(".")[0]
+    stored = [path for path in (cell.record, cell.history) if path.exists()]
+    if top == "steeltrap" or not stored:
+        return ""
+    done = stored[0].stat().st_mtime_ns
+    for name, module in sorted(sys.modules.items()):
+        path = Path(getattr(module, "__file__", None) or "")
+        here = path.is_relative_to(Path.cwd()) and "site-packages" not in path.parts
+        if (name.partition(".")[0] == top or here) and path.is_file():
+            if path.stat().st_mtime_ns > done:
+                return path.name
+    return ""
+
+
 def _installed(settings: Settings) -> bool:
     try:
         return not settings.environment or bool(find(settings.environment))
@@ -129,6 +150,9 @@ def _recorded(
     """The record of a held cell, run where it is not finished."""
     spec = cell.spec
     title = f"{place} {spec.system}, {spec.script}, seed {spec.seed}"
+    if edited := _edited(settings.node["_target_"], cell):
+        aside.print(f"{title}: {edited} was edited since; run anew", markup=False)
+        cell = open_cell(settings.folder, spec, script, fresh=True)
     if record := cell.finished():
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
         return record

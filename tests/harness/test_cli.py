@@ -141,6 +141,20 @@ def test_a_finished_cell_is_not_run_again_unless_fresh(shell: Shell) -> None:
     assert before != record.stat().st_mtime_ns
 
 
+def test_a_memory_that_was_edited_is_run_anew(shell: Shell) -> None:
+    """A spec holds no line of somebody else's memory, so a run of older code is not taken over."""
+    module = shell.folder / "mine.py"
+    module.write_text(SLOW)
+    asked = ("run", "system=mine:Slow", "script=figure-1")
+    shell(*asked)
+    assert "finished before" in shell(*asked)
+    module.write_text(SLOW.replace("turn.text,", "'nothing',"))
+    assert "mine.py was edited since; run anew" in shell(*asked)
+    (record,) = shell.folder.rglob("record.json")
+    assert read_record(record).outcome.recall == 0.0
+    assert "finished before" in shell(*asked)
+
+
 def test_a_stopped_run_goes_on(shell: Shell) -> None:
     """A run that is interrupted says how to go on, and ends with the record it would have had."""
     asked = ("run", "system=slow", "script=figure-1", "+system.pause_s=0.1")
