@@ -65,11 +65,18 @@ def _tokens(rows: Sequence[Evidence]) -> float:
 
 @house()
 def _draw(data: pd.DataFrame) -> drawn.Figure:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
     names = list(data["system"].unique())
     columns = min(_MOST, len(names))
     lines = -(-len(names) // columns)
     figure, grid = panels(
-        lines, columns, width_in=TWO_COLUMNS, height_in=1.9 * lines + 0.2, sharey=True
+        lines,
+        columns,
+        width_in=TWO_COLUMNS,
+        height_in=1.9 * lines + 0.2,
+        sharex=True,
+        sharey=True,
     )
     for axes in grid.flat[len(names) :]:
         axes.remove()
@@ -79,6 +86,9 @@ def _draw(data: pd.DataFrame) -> drawn.Figure:
         for window, look in _WINDOWS.items():
             own = data[(data["system"] == name) & (data["window"] == window)]
             points(axes, list(own["tokens"]), own, look)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda tokens, _: f"{tokens:,.0f}"))
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.set_ylim(0, 1.02)
         percent_axis(axes.yaxis)
     figure.supxlabel("tokens before the reader", fontsize=8)

@@ -9,7 +9,7 @@ from steeltrap.harness.record import Evidence, Record
 from steeltrap.reports.numbers import by_system
 from steeltrap.reports.table import Numbers, Table, crossed
 
-__all__ = ["evidence"]
+__all__ = ["TOGETHER", "evidence"]
 
 _SCORES: Final = {
     "recall": "share of a question's evidence, mean",
@@ -18,7 +18,7 @@ _SCORES: Final = {
     "ndcg": "gain over that of the best order",
     "mrr": "1 / place of the first",
 }
-_TOGETHER: Final = ("1-4", "all")
+TOGETHER: Final = ("1-4", "all")
 """Categories that are several others, which come last."""
 _BRIEF: Final = (5, 10)
 """Values of k in brief."""
@@ -65,7 +65,7 @@ def _by_category(rows: Rows) -> Iterator[Table]:
     plain = [row for row in rows if _plain(row[1]) and row[1].grain == "turn"]
     for left_out in dict.fromkeys(one.left_out for _, one in plain if not one.convention):
         own = [row for row in plain if row[1].left_out == left_out and not row[1].convention]
-        own.sort(key=lambda row: (row[1].category in _TOGETHER, row[1].category))
+        own.sort(key=lambda row: (row[1].category in TOGETHER, row[1].category))
         numbers = _pooled(own, lambda one: {"category": one.category}, lambda one: {"k": one.k})
         order = list(dict.fromkeys(system for system, _ in rows))
         numbers.sort(key=lambda row: order.index(row["system"]))

@@ -8,6 +8,7 @@ from typing import Final
 from steeltrap.harness.record import Evidence, Record
 from steeltrap.reports.numbers import by_system
 from steeltrap.reports.table import Numbers, Table, crossed
+from steeltrap.reports.tables.evidence import TOGETHER
 
 __all__ = ["prompt_recall"]
 
@@ -31,8 +32,10 @@ def prompt_recall(records: Sequence[Record]) -> Table | None:
     for system, row in rows:
         if row.k == k:
             cells.setdefault((system, row.category, row.window), []).append(row)
+    order = [system for system, _ in rows]
+    keys = sorted(cells, key=lambda key: (order.index(key[0]), key[1] in TOGETHER, key))
     return crossed(
-        "prompt-recall", f"Top-{k} recall and prompt recall", [_cell(*key, found) for key, found in cells.items()],
+        "prompt-recall", f"Top-{k} recall and prompt recall", [_cell(*key, cells[key]) for key in keys],
         lambda row: f"{100 * row['recall']:.1f}\n{row['tokens']:,.0f}",
         down={"system": "system", "category": "category", "n": "questions"}, across="window",
         columns=sorted({window for _, _, window in cells}),

@@ -60,8 +60,8 @@ def _row(records: Sequence[Record]) -> Numbers:
     }  # fmt: skip
 
 
-_K = 10
-"""The largest k that is shown: with more, a short life is served whole."""
+_K = 5
+"""The largest k that is shown; more of them stand in the tables of evidence."""
 
 
 def _plain(row: Evidence) -> bool:
