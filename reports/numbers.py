@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steeltrap.harness.record import Record
@@ -62,8 +62,17 @@ def by_system(records: Sequence[Record]) -> dict[str, list[Record]]:
         for words in (_embedder, model_words):
             if len(distinct(map(words, own))) > 1:
                 name += f"\n({words(record)})"
+        if unlike := _unlike([other.spec.settings for other in own]):
+            settings = ", ".join(f"{key} {record.spec.settings.get(key)}"[:60] for key in unlike)
+            name += f"\n({settings})"
         groups.setdefault(name, []).append(record)
     return groups
+
+
+def _unlike(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings in which adapters of one name differ, as after a change of a default."""
+    keys = distinct(key for one in settings for key in one)
+    return [k for k in keys if any(one.get(k) != settings[0].get(k) for one in settings)]
 
 
 def _embedder(record: Record) -> str:

@@ -185,9 +185,8 @@ def attenuation(records: Sequence[Record]) -> Finding:
     """
     doses, lost = _judged_doses(records), _tally(records, "C5", "unrecoverable")
     if not doses:
-        if lost.violations:
-            return Finding(NOT, lost.violations, lost.opportunities, f"{_rated(lost)} lost for good")  # fmt: skip
-        return Finding(UNKNOWN, 0, lost.opportunities, "no occasion to put away")
+        seen = f"{_rated(lost)} lost for good; " if lost.violations else ""
+        return Finding(UNKNOWN, lost.violations, lost.opportunities, f"{seen}degrees not tested")
     away, n = _away(doses), sum(dose.n for dose in doses)
     if not away:
         pressed = _pressed(records)
@@ -283,6 +282,7 @@ def table_1(records: Sequence[Record]) -> Table | None:
     systems: dict[str, list[Record]] = {}
     for name, own in by_system(plain).items():
         systems.setdefault(_without_dials(name), []).extend(own)
+    systems = {name: _once(own) for name, own in systems.items()}
     if not any(r.outcome.verdicts for r in plain):
         return None
     numbers = [
@@ -294,7 +294,7 @@ def table_1(records: Sequence[Record]) -> Table | None:
     notes = [
         "Each cell: what was measured, with violations/opportunities; then the paper's words. "
         "!: the measurement contradicts them.",
-        f"Measured on: {scripts}. Unknown: put to no test. Keeping everything is neither retention "
+        f"Measured on: {scripts}{_asked(plain)}. Unknown: put to no test. Keeping everything is neither retention "
         "by relevance nor attenuation.",
         "Governed Evolving Memory is no row of the paper's table; it is what the paper proposes.",
     ]
@@ -302,6 +302,24 @@ def table_1(records: Sequence[Record]) -> Table | None:
         "table-1", "Table 1 of the paper, measured", numbers, _said,
         down={"family": "family", "system": "system"}, across="capability", notes=notes, once=True,
     )._replace(across=False)  # fmt: skip
+
+
+def _once(records: Sequence[Record]) -> list[Record]:
+    """Without runs that are another once more, as where a dial at nought was set and was not."""
+    asked = {
+        (r.spec.script_sha256, r.spec.reader, r.spec.limit, r.outcome.fingerprint or id(r)): r
+        for r in reversed(records)
+    }
+    return list(asked.values())[::-1]
+
+
+def _asked(records: Sequence[Record]) -> str:
+    """Readers and limits, where runs of several are taken together."""
+    several = (
+        ("read by", distinct(record.spec.reader for record in records)),
+        ("items a query", distinct(str(record.spec.limit) for record in records)),
+    )
+    return "".join(f"; {what}: {', '.join(found)}" for what, found in several if len(found) > 1)
 
 
 def _without_dials(name: str) -> str:

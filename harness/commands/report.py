@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from steeltrap.harness.history import read_events
 from steeltrap.harness.record import Record
@@ -97,7 +98,8 @@ def newest(done: Sequence[Found]) -> list[Found]:
     The later one is that whose history was written last: scoring leaves histories alone.
     """
     found: dict[bytes, Found] = {}
-    for one in sorted(done, key=lambda one: one.cell.history.stat().st_mtime_ns):
+    written = {one.cell.folder: one.cell.history.stat().st_mtime_ns for one in done}
+    for one in sorted(done, key=lambda one: (written[one.cell.folder], one.cell.folder.name)):
         spec = one.cell.spec
         asked = [
             spec.system, spec.settings, spec.embedder, spec.model, spec.script,
@@ -106,6 +108,43 @@ def newest(done: Sequence[Found]) -> list[Found]:
         found[msgspec.json.encode(asked, order="sorted")] = one
     kept = {one.cell.folder for one in found.values()}
     return [one for one in done if one.cell.folder in kept]
+
+
+def records(kept: Sequence[Found]) -> list[Record]:
+    """Their records. Scripts of one name and seed that were made with other settings are other
+    scripts, so what they differ in becomes part of their names, and nobody pools them."""
+    made = [(one.record, _flat(_header(one.cell).settings)) for one in kept]
+    by_seed: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for record, settings in made:
+        by_seed.setdefault((record.spec.script, record.spec.seed), []).append(settings)
+    unlike: dict[str, list[str]] = {}
+    for (script, _), several in by_seed.items():
+        for key in dict.fromkeys(key for settings in several for key in settings):
+            if any(settings.get(key) != several[0].get(key) for settings in several):
+                unlike.setdefault(script, []).append(key)
+    return [
+        _named(record, settings, unlike.get(record.spec.script, [])) for record, settings in made
+    ]
+
+
+def _named(record: Record, settings: dict[str, Any], keys: Sequence[str]) -> Record:
+    if not keys:
+        return record
+    script = " ".join(
+        [record.spec.script, *(f"{key}={settings.get(key)}" for key in dict.fromkeys(keys))]
+    )
+    return replace(record, spec=replace(record.spec, script=script))
+
+
+def _flat(settings: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings by dotted keys, without the length: lengths are told apart by turns."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{above}{key}.")
+        elif above or key != "turns":
+            flat[f"{above}{key}"] = value
+    return flat
 
 
 def _header(cell: Cell) -> Header:
@@ -131,11 +170,12 @@ def _told(done: Sequence[Found], kept: Sequence[Found]) -> list[str]:
 def show(done: Sequence[Found], out: Console) -> None:
     """Print the tables of finished runs, and the first failure of each system."""
     from steeltrap.reports import layout
+    from steeltrap.reports.words import spelled
 
     kept = newest(done)
-    layout.show([one.record for one in kept], out, notes=_told(done, kept))
+    layout.show(records(kept), out, notes=_told(done, kept))
     for line in _first_failures(kept):
-        out.print(line, highlight=False, markup=False)
+        out.print(spelled(line), highlight=False, markup=False)
 
 
 def summary(done: Sequence[Found], folder: Path, out: Console) -> None:
@@ -145,7 +185,7 @@ def summary(done: Sequence[Found], folder: Path, out: Console) -> None:
     show(done, out)
     kept = newest(done)
     path = folder / "report.md"
-    text = layout.page([one.record for one in kept], notes=_told(done, kept))
+    text = layout.page(records(kept), notes=_told(done, kept))
     write(path, text.encode())
     out.print(f"\nReport: {path}", markup=False)
 
@@ -179,9 +219,9 @@ def write_folder(done: Sequence[Found], folder: Path, out: Console, aside: Conso
     from steeltrap.reports import paper
 
     kept = sorted(newest(done), key=_place)
-    records = [one.record for one in kept]
-    files, captions = _figures(records, aside)
-    files |= paper.documents(records, notes=_told(done, kept), figures=captions)
+    found = records(kept)
+    files, captions = _figures(found, aside)
+    files |= paper.documents(found, notes=_told(done, kept), figures=captions)
     _replace(folder, files, [_run(one) for one in kept])
     out.print(f"Report: {folder} ({len(files)} files)", markup=False)
 
@@ -237,7 +277,10 @@ def _replace(folder: Path, files: dict[str, bytes], runs: list[dict[str, Any]]) 
     before = _earlier(folder)
     for path, data in files.items():
         there = folder / path
-        if there.exists() and there.read_bytes() != data and _sha256(there) != before.get(path):
+        if not there.exists():
+            continue
+        own = there.is_file() and (there.read_bytes() == data or _sha256(there) == before.get(path))
+        if not own:
             raise StoreError(
                 f"{there}: was not written by a report, or changed since; move it away, or choose"
                 " another folder with --to DIR"

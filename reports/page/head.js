@@ -11,7 +11,11 @@ function fillHead() {
   fillLegend();
 }
 
-const scriptWords = (story) => `${story.name}, seed ${story.seed}`;
+/** Name and seed; two that share both are told apart by the beginning of their sha256. */
+function scriptWords(story) {
+  const alike = TOLD.stories.filter((other) => other.name === story.name && other.seed === story.seed);
+  return `${story.name}, seed ${story.seed}${alike.length > 1 ? ` (${story.sha256.slice(0, 8)})` : ""}`;
+}
 
 function fillRuns() {
   const here = TOLD.runs[S.run].story;

@@ -45,7 +45,8 @@ def differences(records: Sequence[Record]) -> Table | None:
     notes = ["Percentage points: means over seeds of the difference between two rates."]
     if tested:
         notes.append(
-            f"p: two-sided sign-flip test over {seeds} seeds, after Holm over {len(tested)} tests."
+            f"p: two-sided sign-flip test over {_range([found[key].seeds for key in tested])} seeds,"  # type: ignore[union-attr]
+            f" after Holm over {len(tested)} tests."
         )
     else:
         notes.append(f"No p: {seeds} seeds cannot give one below 0.05; {_SEEDS_FOR_P} can.")
@@ -55,8 +56,12 @@ def differences(records: Sequence[Record]) -> Table | None:
     )  # fmt: skip
 
 
+def _range(seeds: Sequence[int]) -> str:
+    return f"{max(seeds)}" if len(set(seeds)) == 1 else f"{min(seeds)} to {max(seeds)}"
+
+
 def _rates(records: Sequence[Record], condition: str) -> dict[int, float]:
-    """The rate of a condition by seed, where it had an opportunity and could be judged."""
+    """The rate of a condition by seed, where it had an opportunity."""
     verdicts = {r.spec.seed: r.outcome.verdicts.get(condition) for r in records}
     return {
         seed: verdict.violations / verdict.opportunities

@@ -126,6 +126,36 @@ def test_a_file_in_the_way_is_not_overwritten(
     assert {"paper.tex": b"my paper"} == files(tmp_path)
 
 
+def test_a_folder_in_the_way_is_named(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], undrawn: None
+) -> None:
+    """A folder where a file would go is somebody's too."""
+    (tmp_path / "paper.tex").mkdir()
+    assert 1 == report(runs, "--to", tmp_path)
+    assert "paper.tex: was not written by a report" in capsys.readouterr().err
+    assert {} == files(tmp_path)
+
+
+def test_scripts_made_with_other_settings_are_never_pooled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two scripts of one name and seed are two groups, named by what they differ in."""
+    asked = ["system=flat", "script=revision-chain", "script.turns=8", f"runs={tmp_path}"]
+    assert 0 == main(["run", *asked])
+    alone = capsys.readouterr().out
+    assert 0 == main(["run", *asked, "script.alpha=1.5"])
+    capsys.readouterr()
+    assert 0 == report(tmp_path)
+    both = capsys.readouterr().out
+    assert "revision-chain alpha=3.0, " in both
+    assert "revision-chain alpha=1.5, " in both
+    assert "NOT THE SAME" not in both
+    (counted,) = (
+        line for line in alone.splitlines() if line.startswith("        ") and "/" in line
+    )
+    assert counted in both
+
+
 def test_a_manifest_is_not_believed_beyond_its_folder(
     runs: Path, tmp_path: Path, undrawn: None
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from steeltrap.harness.record import Dose, DoseResponse, Outcome, Record, RunSpec, Timing
@@ -121,10 +122,31 @@ def test_attenuation_puts_away_and_gives_back(
     assert mark == attenuation([one]).mark
 
 
-def test_without_occasion_attenuation_is_unknown_and_loss_is_loss() -> None:
-    """A memory that lost nothing where nothing had to go has not attenuated; one that lost has not."""
+def test_without_doses_attenuation_is_unknown_and_loss_is_told() -> None:
+    """Where nothing was put away by degrees nobody knows; what was lost is said and judges nothing."""
     assert "unknown" == attenuation([record(unrecoverable=(0, 500))]).mark
-    assert "not supplied" == attenuation([record(unrecoverable=(1, 500))]).mark
+    lossy = attenuation([record(unrecoverable=(1, 500))])
+    assert ("unknown", 1, 500) == lossy[:3]
+    assert "1/500" in lossy.why
+
+
+def test_a_run_counts_once_and_what_was_taken_together_is_named() -> None:
+    """A dial that was set to nought gives the run that there is without it; readers are told."""
+
+    def run(system: str, history: str, **spec: Any) -> Record:
+        one = record(system, hops={"1": [1, 4]})
+        one.outcome.fingerprint = history
+        one.spec = msgspec.structs.replace(one.spec, **spec)
+        return one
+
+    both = [run("gem", "one"), run("gem model.missed=0.0", "one")]
+    table = table_1([*both, run("gem", "two", limit=5)])
+    assert table
+    (seen,) = (
+        r for r in table.numbers if r["system"] == "gem" and "propagation" in r["capability"]
+    )
+    assert (2, 8) == (seen["violations"], seen["opportunities"])
+    assert any("items a query: 10, 5" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(
