@@ -6,6 +6,7 @@ interpreted; what pdfLaTeX has no letter for is written as its code point.
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 import unicodedata
@@ -15,7 +16,7 @@ from typing import Any, Final
 from steeltrap.reports.table import Numbers, Table, abreast
 from steeltrap.reports.words import percent
 
-__all__ = ["escaped", "quotable", "slug", "tex"]
+__all__ = ["escaped", "quotable", "slug", "slugs", "tex"]
 
 _ABREAST: Final = 6
 """Columns of systems that fit a width of seven inches."""
@@ -25,6 +26,8 @@ _WIDTH: Final = 118
 """Characters of a table that fit it, two of them between columns."""
 _ABOUT: Final = 26
 """Characters after which what a line is about is broken."""
+_LONGEST: Final = 120
+"""Characters of a name in a file's name."""
 _HEAD: Final = 13
 """Characters after which a word of the header is broken."""
 
@@ -220,14 +223,24 @@ def quotable(tables: Iterable[tuple[str, str, Table]]) -> str:
         lines.append(f"% {escaped(heading)}")
         for row in table.numbers:
             about = sorted(table.about, key=lambda column: column != "system")
-            path = [place, *(slug(str(row[column])) for column in about)]
-            for key, value in row.items():
-                name = "/".join([*path, slug(key)])
-                if key in table.about or value is None or name in seen:
-                    continue
+            told = {key: row[key] for key in row if key not in table.about and row[key] is not None}
+            path = _unlike(
+                place, table.name, [slug(str(row[column])) for column in about], told, seen
+            )
+            for key, value in told.items():
+                name = f"{path}/{slug(key)}"
                 seen.add(name)
                 lines.append(f"\\steeltrapset{{{name}}}{{{escaped(_quoted(key, value, row))}}}")
     return "\n".join(lines) + "\n"
+
+
+def _unlike(place: str, table: str, about: list[str], keys: Iterable[str], seen: set[str]) -> str:
+    """The first path under which nothing stands yet: with the table's name where another table
+    has it, and with a number where two names are spelled alike."""
+    slugged = [slug(key) for key in keys]
+    numbered = ("/".join([place, table, *about, str(n)]) for n in itertools.count(2))
+    paths = itertools.chain(["/".join([place, *about]), "/".join([place, table, *about])], numbered)
+    return next(p for p in paths if not any(f"{p}/{key}" in seen for key in slugged))
 
 
 _SHARES: Final = ("rate", "recall", "hit", "cached_share")
@@ -244,6 +257,18 @@ def _quoted(key: str, value: Any, row: Numbers) -> str:
 
 def _is_share(row: Numbers) -> bool:
     return "rate" in row or row.get("unit") == "share"
+
+
+def slugs(texts: Iterable[str]) -> list[str]:
+    """Such names, short enough for a file; where two are the same the later has a number."""
+    found: list[str] = []
+    for text in texts:
+        stem = slug(text)[:_LONGEST]
+        name, again = stem, 2
+        while name.lower() in map(str.lower, found):  # or they are one file on some disks
+            name, again = f"{stem}-{again}", again + 1
+        found.append(name)
+    return found
 
 
 def slug(text: str) -> str:

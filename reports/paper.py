@@ -47,8 +47,8 @@ def placed(records: Sequence[Record]) -> list[Placed]:
     """Table 1, and every table of every comparable group."""
     groups = comparable(records)
     found = [
-        Placed(latex.slug(place), title(group), table)
-        for place, group in zip(places(groups), groups, strict=True)
+        Placed(place, title(group), table)
+        for place, group in zip(latex.slugs(places(groups)), groups, strict=True)
         for table in every(group)
     ]
     first = table_1(records)

@@ -129,6 +129,33 @@ def test_groups_are_told_apart_in_the_names_of_files() -> None:
     assert "tables/adversarial-600-turns-conditions.tex" in files
 
 
+def test_groups_whose_names_are_spelled_alike_keep_files_of_their_own() -> None:
+    """No group's tables are lost because another script's name gives the same file name, or a long one."""
+    records = [record("gem") for _ in range(4)]
+    for one, script in zip(records, ("a b", "a-b", "A b", "x" * 400), strict=True):
+        one.spec.script = script
+    files = paper.documents(records)
+    made = [path for path in files if path.endswith("-conditions.tex")]
+    assert 4 == len(made)
+    assert 4 == len({path.lower() for path in made})
+    assert all(len(path) < 200 for path in made)
+
+
+def test_numbers_whose_names_are_spelled_alike_are_all_there() -> None:
+    """A system whose name gives another's has a number of its own, and so has another table's."""
+    tables = paper.placed([record("a b", violations=400), record("a-b", violations=800)])
+    made = latex.quotable((one.place, one.caption, one.table) for one in tables if one.place)
+    assert r"\steeltrapset{adversarial/a-b/C1/rate}{25.0\%}" in made
+    assert r"\steeltrapset{adversarial/conditions/a-b/C1/rate}{50.0\%}" in made
+    numbers = sum(
+        row[key] is not None
+        for one in tables if one.place for row in one.table.numbers
+        for key in row if key not in one.table.about
+    )  # fmt: skip
+    names = {line.split("}")[0] for line in made.splitlines() if line.startswith(r"\steeltrapset{")}
+    assert numbers == len(names)
+
+
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not here")
 def test_a_paper_of_hostile_names_compiles(tmp_path: Path) -> None:
     """Whatever systems are called, pdfLaTeX makes the document, within the width of the page."""
