@@ -9,6 +9,7 @@ from steeltrap.harness.record import Record
 from steeltrap.reports.facts import comparable, facts, title
 from steeltrap.reports.table import Table, abreast
 from steeltrap.reports.tables import every
+from steeltrap.reports.words import spelled
 
 if TYPE_CHECKING:
     import rich.table
@@ -20,6 +21,11 @@ FAMILIES_SHOWN: Final = ("reported",)
 """Scripts whose families are what is asked about, so that they belong on the console."""
 _ABREAST: Final = 4
 """Systems side by side on a console."""
+_MEANT: Final = {
+    "&": "&amp;", "<": "&lt;", "|": "\\|", "\\": "&#92;", "`": "&#96;", "*": "&#42;", "[": "&#91;",
+    "]": "&#93;",
+}  # fmt: skip
+"""What begins code, emphasis, links and pictures; a page must not load what a name tells it to."""
 _ON_PAPER: Final = ("names", "promises", "differences", "lost")
 """Tables that a console does not show."""
 
@@ -34,13 +40,13 @@ def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = 
     """
     for group in comparable(records):
         for fact in (*facts(group), *notes):
-            console.print(fact, highlight=False, markup=False)
+            console.print(spelled(fact), highlight=False, markup=False)
         for table in _shown(group):
             console.print()
             console.print(table.title, style="table.title", highlight=False, markup=False)
             console.print(_rich(table))
             for note in table.notes:
-                console.print(f"  {note}", style="dim", highlight=False, markup=False)
+                console.print(f"  {spelled(note)}", style="dim", highlight=False, markup=False)
 
 
 def _shown(group: Sequence[Record]) -> list[Table]:
@@ -60,8 +66,8 @@ def page(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
     """The same and more as a Markdown page: violations by name, differences of systems."""
     lines = ["# Can it be trusted over a long life?", ""]
     for group in comparable(records):
-        lines += [f"## {escaped(title(group))}", ""]
-        lines += [f"- {escaped(fact)}" for fact in (*facts(group), *notes)]
+        lines += [f"## {_line(title(group))}", ""]
+        lines += [f"- {_line(fact)}" for fact in (*facts(group), *notes)]
         for table in every(group):
             lines += ["", markdown(table)]
         lines.append("")
@@ -81,15 +87,20 @@ def _rich(table: Table) -> rich.table.Table:
     )
     for position, name in enumerate(table.header):
         justify = "left" if position < table.left else "right"
-        drawn.add_column(Text(name), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        drawn.add_column(Text(spelled(name)), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in table.rows:
-        drawn.add_row(*map(Text, row))
+        drawn.add_row(*(Text(spelled(cell)) for cell in row))
     return drawn
 
 
 def escaped(text: str) -> str:
-    """Text that means nothing to Markdown's tables or to HTML: names come from scripts and systems."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    """Text that means nothing to Markdown or to HTML: names come from scripts and systems."""
+    return "".join(_MEANT.get(letter, letter) for letter in spelled(text))
+
+
+def _line(text: str) -> str:
+    """The same on one line, or what follows could be a heading."""
+    return escaped(" ".join(text.split()))
 
 
 def markdown(table: Table) -> str:
@@ -100,6 +111,6 @@ def markdown(table: Table) -> str:
         return f"| {' | '.join(words)} |"
 
     rule = ["---"] * table.left + ["---:"] * (len(table.header) - table.left)
-    lines = [f"### {escaped(table.title)}", "", line(table.header), line(rule)]
+    lines = [f"### {_line(table.title)}", "", line(table.header), line(rule)]
     lines += [line(row) for row in table.rows]
-    return "\n".join([*lines, "", *(f"- {escaped(note)}" for note in table.notes)])
+    return "\n".join([*lines, "", *(f"- {_line(note)}" for note in table.notes)])

@@ -5,7 +5,16 @@ from __future__ import annotations
 from steeltrap.harness.stats import Interval
 from steeltrap.reports.table import Numbers
 
-__all__ = ["counts", "number", "of", "percent", "share", "size", "span", "spans"]
+__all__ = ["counts", "number", "of", "percent", "share", "size", "span", "spans", "spelled"]
+
+
+def spelled(text: str) -> str:
+    """Text of which all can be seen: what does not print, as what commands a terminal, is spelled
+    out; lines stay lines."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def percent(share: float) -> str:

@@ -212,6 +212,25 @@ def test_several_embedders_are_told_apart_and_named() -> None:
     assert "NOT THE SAME: the embedder (small 1, large 2)" in facts(two)
 
 
+def test_other_settings_of_one_name_are_told_apart() -> None:
+    """A system whose default was changed is not pooled with what it was."""
+    two = [record("gem", 0, spec={"settings": {"store": store, "x": 1}}) for store in ("a", "b")]
+    assert [r[0] for r in tables.costs(two).rows] == ["gem\n(store a)", "gem\n(store b)"]
+
+
+def test_names_command_no_terminal_and_are_no_markdown() -> None:
+    """What does not print is spelled out; a name begins no heading, link, picture or code."""
+    hostile = "x\x1b]0;y\x07\u202e\n# h ![p](http://example.org/p.png) `c` *b* a\\|b <i>"
+    one = record(hostile, 0, spec={"reader": hostile, "packages": {hostile: hostile}})
+    drawn = io.StringIO()
+    layout.show([one], Console(file=drawn, width=200), notes=[hostile])
+    page = layout.page([one], notes=[hostile])
+    for text in (drawn.getvalue(), page):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert not any(line.startswith("# h") for line in page.splitlines())
+    assert not any(sign in page for sign in ("![p]", "](", "`c`", "*b*", "\\\\|", "<i>"))
+
+
 @pytest.mark.parametrize("changed", [{"reader": "top1"}, {"limit": 5}, {"script": "flip-flop"}])
 def test_other_readers_budgets_and_scripts_stand_apart(changed: dict[str, Any]) -> None:
     """Only the same script, reader and budget may stand in one table."""
@@ -259,7 +278,9 @@ def test_a_console_shows_public_data_at_small_k() -> None:
         for grain in ("turn", "session")
         for k in (5, 10, 25)
     ]  # fmt: skip
-    rows.append(Evidence(category="all", k=0, budget_tokens=1000, n=4, recall=0.5, hit=0.5, all=0.5))
+    rows.append(
+        Evidence(category="all", k=0, budget_tokens=1000, n=4, recall=0.5, hit=0.5, all=0.5)
+    )
     rows.append(Evidence(category="all", k=5, window=1, n=4, recall=0.5, hit=0.5, all=0.5))
     cells = [record("bm25", 0, evidence=rows)]
     whole = {table.name: table for table in tables.evidence(cells)}
