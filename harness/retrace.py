@@ -6,6 +6,7 @@ at is written down in words (`steeltrap.harness.trajectory`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,7 @@ from steeltrap.harness.history import Event, joined, read_events, read_header
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.readers import READERS, Claim
-from steeltrap.harness.record import Record, read_record
+from steeltrap.harness.record import Record, RecordError, read_record
 from steeltrap.harness.script import Audit, Erasure, Probe, Script, Step, Turn, tenant_of
 from steeltrap.harness.store import Cell
 from steeltrap.harness.trajectory import (
@@ -158,6 +159,10 @@ def played(cell: Cell, script: Script, told: Story, *, label: str = "") -> Playe
         HistoryError, RecordError, ScriptError: a file is missing or cannot be read.
     """
     record = read_record(cell.record)
+    if cell.spec.reader not in READERS:
+        raise RecordError(
+            f"{cell.folder}: read by '{cell.spec.reader}'; this steeltrap has: {', '.join(READERS)}"
+        )
     scorer = Scorer(
         script.header, read_header(cell.history).capabilities, READERS[cell.spec.reader]()
     )
@@ -168,8 +173,7 @@ def played(cell: Cell, script: Script, told: Story, *, label: str = "") -> Playe
         scorer.observe(step, event)
         shown.append(_shown(step, event, scorer.view, pages))
     units = {unit.id: number for number, unit in enumerate(told.units)}
-    lines = cell.violations.read_bytes().splitlines() if cell.violations.exists() else []
-    marks = [_mark(msgspec.json.decode(line, type=Violation), units) for line in lines]
+    marks = [_mark(violation, units) for violation in _violations(cell, record, len(shown))]
     return Played(
         label=label or cell.spec.system, folder=cell.folder.name, sha256=told.sha256,
         reader=cell.spec.reader, limit=cell.spec.limit, facts=_facts(record),
@@ -177,6 +181,28 @@ def played(cell: Cell, script: Script, told: Story, *, label: str = "") -> Playe
         numbers=_numbers(record), footprint=record.outcome.footprint,
         items=pages.kept, shown=shown, violations=marks, witnesses=list(_witnesses(cell.folder)),
     )  # fmt: skip
+
+
+def _violations(cell: Cell, record: Record, steps: int) -> list[Violation]:
+    """Those that the record counts, or a page would show fewer than there were."""
+    try:
+        lines = cell.violations.read_bytes().splitlines()
+        found = [msgspec.json.decode(line, type=Violation) for line in lines]
+    except (OSError, msgspec.DecodeError) as error:
+        raise _unlike(cell, str(getattr(error, "strerror", None) or error)) from None
+    verdicts = record.outcome.verdicts.values()
+    counted = {n: t.violations for v in verdicts for n, t in v.names.items() if t.violations}
+    if Counter(one.name for one in found) != counted:
+        raise _unlike(cell, "holds others than the record counts")
+    if any(not 0 <= one.step < steps for one in found):
+        raise _unlike(cell, "speaks of steps that the script does not have")
+    return found
+
+
+def _unlike(cell: Cell, why: str) -> RecordError:
+    return RecordError(
+        f"{cell.violations}: {why}; `steeltrap score {cell.folder}` makes it again from the history"
+    )
 
 
 class _Pages:

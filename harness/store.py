@@ -28,7 +28,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -334,10 +334,16 @@ def write(path: Path, data: bytes) -> None:
     Raises:
         StoreError: the folder cannot be written.
     """
-    with _writing(path.parent):
-        part = _part(path)
+    part = _part(path)
+    try:
         part.write_bytes(data)
         os.replace(part, path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()  # half of it, as on a full disk
+        raise StoreError(
+            f"{path}: cannot be written ({error.strerror}); make room, or choose another place"
+        ) from None
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from steeltrap.harness.cli import main
 from steeltrap.harness.history import read_events
+from steeltrap.harness.record import RecordError
 from steeltrap.harness.retrace import ITEMS, played, story
 from steeltrap.harness.script import Probe, Script, Turn
 from steeltrap.harness.store import Cell, read_cell
@@ -125,6 +127,31 @@ def test_marks_are_the_violations_of_the_run(cell: Cell, told: Story, run: Playe
         (m.i, m.name, unit, m.expected, m.observed)
         for m, unit in zip(run.violations, lanes, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [None, b"", b"[]\n", b'{"name": "stale-re', b'{"a": 1}\n', b"\x00"],
+    ids=["missing", "empty", "list", "torn", "foreign", "binary"],
+)
+def test_violations_that_are_not_those_of_the_record_are_refused(
+    cell: Cell, script: Script, told: Story, tmp_path: Path, broken: bytes | None
+) -> None:
+    """A run never looks better than its record says because a file is gone or torn."""
+    folder = tmp_path / "run"
+    shutil.copytree(cell.folder, folder)
+    (folder / "violations.jsonl").unlink()
+    if broken is not None:
+        (folder / "violations.jsonl").write_bytes(broken)
+    with pytest.raises(RecordError, match=r"violations\.jsonl: .*`steeltrap score "):
+        played(read_cell(folder), script, told)
+
+
+def test_an_unknown_reader_is_named(cell: Cell, script: Script, told: Story) -> None:
+    """A run that another version's reader read is refused by name."""
+    other = Cell(cell.folder, msgspec.structs.replace(cell.spec, reader="nobody"))
+    with pytest.raises(RecordError, match="read by 'nobody'; this steeltrap has: oracle"):
+        played(other, script, told)
 
 
 def test_a_shrunk_conversation_stands_beside_its_run(run: Played) -> None:

@@ -12,7 +12,7 @@ import pytest
 from steeltrap.harness import store
 from steeltrap.harness.record import Outcome, Record, RecordError, RunSpec, Timing
 from steeltrap.harness.script import Header, Op, Script, Turn
-from steeltrap.harness.store import CellBusy, StoreError, open_cell, read_cell, run_spec
+from steeltrap.harness.store import CellBusy, StoreError, open_cell, read_cell, run_spec, write
 from steeltrap.harness.verdict import Violation
 
 
@@ -152,6 +152,14 @@ def test_unwritable_folder_is_said_in_one_sentence(tmp_path: Path) -> None:
         open_cell(tmp_path / "runs", spec(), script())
     assert re.search(r"runs.*: cannot be written \(.+\); choose another folder with runs=FOLDER$",
                      str(caught.value))  # fmt: skip
+
+
+def test_half_a_file_is_not_left(tmp_path: Path) -> None:
+    """What cannot be written whole leaves nothing beside it, and the message names the file."""
+    (tmp_path / "report.md").mkdir()
+    with pytest.raises(StoreError, match=r"report\.md: cannot be written \(.+\); make room, or"):
+        write(tmp_path / "report.md", b"half")
+    assert ["report.md"] == [path.name for path in tmp_path.iterdir()]
 
 
 def test_a_folder_that_is_no_cell_says_so(tmp_path: Path) -> None:
