@@ -199,8 +199,8 @@ def summarisation(systems: Systems, looks: Mapping[str, Look]) -> Figure | None:
 
 
 def _c1(records: Sequence[Record]) -> dict[str, Any] | None:
-    verdicts = [record.outcome.verdicts["C1"] for record in records]
-    return estimate((verdict.violations, verdict.opportunities) for verdict in verdicts)
+    verdicts = (record.outcome.verdicts.get("C1") for record in records)
+    return estimate((v.violations, v.opportunities) for v in verdicts if v)
 
 
 _SWEPT: Final = {

@@ -147,7 +147,7 @@ def summarisation(records: Sequence[Record]) -> Table | None:
 
 def _swept(records: Sequence[Record]) -> Numbers:
     totals = [total for record in records if (total := total_tokens(record)) is not None]
-    verdicts = [record.outcome.verdicts["C1"] for record in records]
+    verdicts = [v for record in records if (v := record.outcome.verdicts.get("C1"))]
     due = sum(verdict.opportunities for verdict in verdicts)
     recalls = [r.outcome.recall for r in records if r.outcome.recall is not None]
     return {

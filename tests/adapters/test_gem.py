@@ -19,6 +19,7 @@ from steeltrap.harness.memory import Memory, MemoryFault, Query, Subject, Uttera
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Outcome
 from steeltrap.harness.script import Script, Turn
+from steeltrap.harness.tokens import count
 from steeltrap.harness.validate import examine
 from steeltrap.reference_system.policy import default_policies
 from steeltrap.reference_system.state import HIDDEN
@@ -311,3 +312,28 @@ def test_an_edited_policy_file_is_another_system(tmp_path: Path) -> None:
     assert before == Gem(embedder=HashEmbedder()).identity
     file.write_text(default_policies().with_("SET bound = 4000").describe())
     assert before != Gem(policies=str(file), embedder=HashEmbedder()).identity
+
+
+@pytest.mark.parametrize(
+    ("name", "present", "hidden"),
+    [
+        ("keep-everything", "5 March 2026", False),
+        ("newest-wins", "9 March 2026", False),
+        ("authority-and-retention", "9 March 2026", True),
+    ],
+)
+def test_policy_sets_that_come_with_it(
+    name: str, present: str, hidden: bool, tmp_path: Path
+) -> None:
+    """Found by name: the first value, or the last one, is current; one set has a bound."""
+    memory = Gem(policies=name, embedder=HashEmbedder())
+    memory.open(tmp_path)
+    for number, text in enumerate(
+        ["The deadline of Old Mill is 5 March 2026.", "The deadline of Old Mill is 9 March 2026.", *("word " * 900 + f"{n}" for n in range(8))]
+    ):  # fmt: skip
+        memory.ingest(Utterance(f"t{number}", f"2026-01-01T10:{number:02}", "a", "s", "user", text))
+    memory.maintain("2026-01-02T10:00")
+    assert hidden == (sum(count(item.text) for item in memory.active("a")) <= 4000)
+    present_now = memory.memory.lookup("a", "Old Mill", "deadline")
+    assert present_now is not None and present == present_now.value
+    memory.close()

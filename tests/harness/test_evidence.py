@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from steeltrap.harness.evidence import evidence_rows
+from steeltrap.harness.checks import score
+from steeltrap.harness.evidence import evidence_rows, weighed
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
+from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Evidence
-from steeltrap.harness.script import Op, Probe, Step, Turn
+from steeltrap.harness.script import Gauge, Header, Op, Probe, Script, Step, Turn
 
 
 def probe(category: str, *evidence: str, flags: tuple[str, ...] = ()) -> Probe:
@@ -199,3 +201,21 @@ def test_longmemeval_counts_questions_without_evidence() -> None:
     row = only(found, k=5, grain="session", convention="longmemeval")
     assert (row.n, row.all, row.ndcg) == (2, 1.0, 0.5)
     assert 1 == only(found, k=5, grain="session").n
+
+
+def test_public_data_is_weighed_without_a_bound() -> None:
+    """A last look counts what is active; nothing is known to be true, so C5 is not judged by it."""
+    turn = Turn(at="2026-01-01T10:00", id="t0", session="s", text="Hello.", ops=[Op(op="noise")])
+    plain = Script(Header(name="small", tenants=[""]), [turn])
+    looked = weighed(plain)
+    assert [turn] == looked.steps[:1] and 2 == len(looked.steps)
+    assert isinstance(looked.steps[1], Gauge) and 0 == looked.header.beta(0)
+    assert looked is weighed(looked)
+    listed = [Item("word " * 900)]
+    events = [
+        Event(i=0, type="ok"),
+        Event(i=1, type="ok", via="listing", new=listed, items=1, tokens=900),
+    ]
+    found = score(looked, events, capabilities=["list"], reader=Oracle()).outcome
+    assert [(1, 1, 900, 0, 0.0)] == found.footprint
+    assert 0 == found.verdicts["C5"].opportunities
