@@ -16,7 +16,7 @@ import msgspec
 from steeltrap.harness import values
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.checks.sheet import View
-from steeltrap.harness.history import Event, joined, read_events, read_header
+from steeltrap.harness.history import Event, HistoryError, joined, read_events, read_header
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.readers import READERS, Claim
@@ -163,9 +163,13 @@ def played(cell: Cell, script: Script, told: Story, *, label: str = "") -> Playe
         raise RecordError(
             f"{cell.folder}: read by '{cell.spec.reader}'; this steeltrap has: {', '.join(READERS)}"
         )
-    scorer = Scorer(
-        script.header, read_header(cell.history).capabilities, READERS[cell.spec.reader]()
-    )
+    header = read_header(cell.history)
+    if not cell.spec.script_sha256 == header.script_sha256 == script.sha256():
+        raise HistoryError(
+            f"{cell.history}: the history of another script than the one beside it, or than the"
+            " one that spec.json names; restore the two, or run with fresh=true to start over"
+        )
+    scorer = Scorer(script.header, header.capabilities, READERS[cell.spec.reader]())
     pages = _Pages()
     shown = []
     for step, event in joined(script, read_events(cell.history)):

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from steeltrap.harness.cli import main
-from steeltrap.harness.history import read_events
+from steeltrap.harness.history import HistoryError, read_events
 from steeltrap.harness.record import RecordError
 from steeltrap.harness.retrace import ITEMS, played, story
 from steeltrap.harness.script import Probe, Script, Turn
@@ -145,6 +145,20 @@ def test_violations_that_are_not_those_of_the_record_are_refused(
         (folder / "violations.jsonl").write_bytes(broken)
     with pytest.raises(RecordError, match=r"violations\.jsonl: .*`steeltrap score "):
         played(read_cell(folder), script, told)
+
+
+@pytest.mark.parametrize("swapped", ["script.jsonl", "history.jsonl"])
+def test_files_of_another_run_are_refused(cell: Cell, tmp_path: Path, swapped: str) -> None:
+    """Nobody's answers are drawn over the truth of another script."""
+    asked = ["system=flat", "script=revision-chain", "script.turns=8", f"runs={tmp_path / 'other'}"]
+    assert main(["run", *asked]) == 0
+    (other,) = (tmp_path / "other").rglob(swapped)
+    shutil.copytree(cell.folder, tmp_path / "run")
+    shutil.copy(other, tmp_path / "run" / swapped)
+    mixed = read_cell(tmp_path / "run")
+    script = Script.read(mixed.script)
+    with pytest.raises(HistoryError, match="the history of another script"):
+        played(mixed, script, story(script))
 
 
 def test_an_unknown_reader_is_named(cell: Cell, script: Script, told: Story) -> None:
