@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from steeltrap.harness.record import Record
-from steeltrap.harness.verdict import CONDITIONS
+from steeltrap.harness.verdict import CONDITIONS, merge
 from steeltrap.reports.figures.estimates import kaplan_meier
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.parts import faint, legend, letter, panels, percent_axis
@@ -48,8 +48,9 @@ def time_to_first_violation(
     )
     caption = (
         "Kaplan-Meier estimate of the share of seeds without a violation, by turns taken in; "
-        "runs without one are censored at the end of the script (bars), runs in which it could "
-        f"not be said whether a condition held are left out. {several}"
+        "runs without one are censored at the end of the script (bars); systems of which it could "
+        "not be said whether a condition held, and runs that put it to no test, are left out. "
+        f"{several}"
     )
     return Figure(
         "time-to-first-violation", "Time to the first violation", caption, data,
@@ -58,14 +59,16 @@ def time_to_first_violation(
 
 
 def _steps(records: Sequence[Record], condition: str) -> list[dict[str, Any]]:
-    violated, censored = [], []
-    for record in records:
-        verdict = record.outcome.verdicts.get(condition)
-        if verdict and verdict.validity == "violated" and verdict.first_turn is not None:
-            violated.append(verdict.first_turn)
-        elif verdict and verdict.validity == "held":
-            censored.append(record.outcome.turns)
-    return kaplan_meier(violated, censored) if violated or censored else []
+    """Where some runs of a system were violated, one that was not is censored though a name could
+    not be observed in it: in none of them could it, and left out it would be counted as violated.
+    """
+    pairs = [(record, record.outcome.verdicts.get(condition)) for record in records]
+    tested = [(record, verdict) for record, verdict in pairs if verdict and verdict.opportunities]
+    if merge(verdict.validity for _, verdict in tested) == "unknown":
+        return []
+    violated = [verdict.first_turn for _, verdict in tested if verdict.first_turn is not None]
+    censored = [record.outcome.turns for record, verdict in tested if not verdict.violations]
+    return kaplan_meier(violated, censored)
 
 
 # ---------------------------------------------------------------- drawing

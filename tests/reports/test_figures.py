@@ -241,17 +241,18 @@ def test_kaplan_meier_is_that_of_a_worked_example() -> None:
     assert steps[6]["high"] == pytest.approx(survival ** (2.718281828**-wide), abs=1e-6)
 
 
-def test_unknown_is_left_out_and_not_censored() -> None:
-    """A run whose condition could not be judged is not at risk; one that held is to its end."""
+def test_a_curve_is_not_made_of_violated_runs_alone() -> None:
+    """Beside violated runs one without a violation is at risk to its end, also where a name could not
+    be observed in it; what was put to no test, and a system that is unknown, has no curve."""
     own = [
         record("flat", 0, verdicts={"C1": verdict("C1", 3, first=40)}),
-        record("flat", 1, verdicts={"C1": verdict("C1", 0)}, turns=90),
-        record("flat", 2, verdicts={"C1": verdict("C1", 0, validity="unknown")}),
+        record("flat", 1, verdicts={"C1": verdict("C1", 0, validity="unknown")}, turns=90),
+        record("flat", 2, verdicts={"C1": verdict("C1", 0, 0, validity="unknown")}),
         record("gem", 2, verdicts={"C1": verdict("C1", 0, validity="unknown")}),
     ]
     found = named(figures(own), "time-to-first-violation")
-    assert [(0, 2, 1.0), (40, 2, 0.5), (90, 1, 0.5)] == [
-        (row["turn"], row["at_risk"], row["value"]) for row in rows(found)
+    assert [("flat", 0, 2, 1.0), ("flat", 40, 2, 0.5), ("flat", 90, 1, 0.5)] == [
+        (row["system"], row["turn"], row["at_risk"], row["value"]) for row in rows(found)
     ]
 
 
