@@ -128,6 +128,19 @@ def test_its_steps_judge_a_memory(action: dict[str, Any], tmp_path: Path) -> Non
     assert "worse" in same.summary.read_text()
 
 
+def test_the_summary_says_that_nothing_was_judged(action: dict[str, Any], tmp_path: Path) -> None:
+    """A run that cannot be made, and rules that do not read, are red and say so in the summary."""
+    inputs = {"system": "flat", "settings": "script=figure-1", "install": "true"}
+    (tmp_path / "steeltrap-baseline.json").write_text("{}")
+    for wrong, said in (
+        ({"system": ""}, "could not run"),
+        ({"fail-on": "C9"}, "could not compare"),
+    ):
+        judged = Runner(action, tmp_path, **inputs | wrong)
+        assert judged.run() in (1, 2)
+        assert said in judged.summary.read_text()
+
+
 def test_what_is_given_is_never_a_command(action: dict[str, Any], tmp_path: Path) -> None:
     """A system, a setting or a rule with shell in it is a word that nobody understands."""
     for name in ("system", "settings"):

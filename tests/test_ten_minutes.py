@@ -120,6 +120,7 @@ def _steeltrap(folder: Path, *words: str) -> str:
         ("flat", "there is a system 'flat' already"),
         ("class", "'class' is a word of Python's own"),
         ("json", "'json' is a word of Python's own"),
+        ("test-memory", "pytest would take 'test_memory' for tests"),
         ("numpy", "a module 'numpy' can be imported here already"),
     ],
 )

@@ -71,7 +71,8 @@ def _lines(step: Step, *, named: bool) -> list[str]:
 def spoken(text: str) -> str:
     """A text on one line, cut where it is long, that no terminal or CI takes for more than text."""
     shortened = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
-    return "".join(each if each.isprintable() else _escaped(each) for each in shortened)
+    plain = "".join(each if each.isprintable() else _escaped(each) for each in shortened)
+    return plain.replace("##[", "## [")  # a workflow command wherever it stands in a line
 
 
 def _escaped(character: str) -> str:

@@ -65,6 +65,8 @@ def _must_be_free(name: str, package: str) -> None:
         raise SettingsError(f"there is a system '{name}' already; choose another name")
     if keyword.iskeyword(package) or package in sys.stdlib_module_names:
         raise SettingsError(f"'{package}' is a word of Python's own; choose another name")
+    if re.match(r"tests?(_|$)", package):
+        raise SettingsError(f"pytest would take '{package}' for tests; choose another name")
     if importlib.util.find_spec(package) is not None:
         raise SettingsError(
             f"a module '{package}' can be imported here already; choose another name"

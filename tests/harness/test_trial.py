@@ -149,6 +149,7 @@ def test_a_conversation_is_told_in_four_lines() -> None:
     assert ["user: The host is Ilse. ⏎ ::error::x", "asked: Who is the host?", "due: Noor", "answered: Ilse"] == [lines[0], *lines[2:]]  # fmt: skip
     assert lines[1].startswith("user: \\x1b[31mThe host is Noor. Hm.")
     assert lines[1].endswith("… (422 characters)")
+    assert spoken("see ##[error]here") == "see ## [error]here"
     assert "user: The host" not in dialogue(script, shown, only=["t2"])
 
 
