@@ -11,7 +11,7 @@ from steeltrap.reports.facts import distinct, model_words
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["by_system", "frame", "numbers"]
+__all__ = ["by_system", "frame", "numbers", "once"]
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
@@ -67,6 +67,15 @@ def by_system(records: Sequence[Record]) -> dict[str, list[Record]]:
             name += f"\n({settings})"
         groups.setdefault(name, []).append(record)
     return groups
+
+
+def once(records: Sequence[Record]) -> list[Record]:
+    """Without runs that are another once more, as where a dial at nought was set and was not."""
+    asked = {
+        (r.spec.script_sha256, r.spec.reader, r.spec.limit, r.outcome.fingerprint or id(r)): r
+        for r in reversed(records)
+    }
+    return list(asked.values())[::-1]
 
 
 def _unlike(settings: Sequence[Mapping[str, Any]]) -> list[str]:

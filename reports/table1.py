@@ -17,7 +17,7 @@ from steeltrap.harness.stats import mean_interval
 from steeltrap.harness.verdict import Tally
 from steeltrap.reports.facts import distinct, model_words
 from steeltrap.reports.figures import Figure, matrix
-from steeltrap.reports.numbers import by_system
+from steeltrap.reports.numbers import by_system, once
 from steeltrap.reports.table import Numbers, Table, crossed
 from steeltrap.reports.words import percent
 
@@ -282,7 +282,7 @@ def table_1(records: Sequence[Record]) -> Table | None:
     systems: dict[str, list[Record]] = {}
     for name, own in by_system(plain).items():
         systems.setdefault(_without_dials(name), []).extend(own)
-    systems = {name: _once(own) for name, own in systems.items()}
+    systems = {name: once(own) for name, own in systems.items()}
     if not any(r.outcome.verdicts for r in plain):
         return None
     numbers = [
@@ -302,15 +302,6 @@ def table_1(records: Sequence[Record]) -> Table | None:
         "table-1", "Table 1 of the paper, measured", numbers, _said,
         down={"family": "family", "system": "system"}, across="capability", notes=notes, once=True,
     )._replace(across=False)  # fmt: skip
-
-
-def _once(records: Sequence[Record]) -> list[Record]:
-    """Without runs that are another once more, as where a dial at nought was set and was not."""
-    asked = {
-        (r.spec.script_sha256, r.spec.reader, r.spec.limit, r.outcome.fingerprint or id(r)): r
-        for r in reversed(records)
-    }
-    return list(asked.values())[::-1]
 
 
 def _asked(records: Sequence[Record]) -> str:

@@ -12,6 +12,7 @@ from steeltrap.reports.figures.estimates import estimate, mean, over_seeds
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.parts import legend, letter, panels, percent_axis, points
 from steeltrap.reports.figures.style import TWO_COLUMNS, Look, house
+from steeltrap.reports.numbers import once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,7 @@ def model_failures(found: Curves, looks: Mapping[str, Look]) -> Figure | None:
         for what, measure in _MEASURES.items()
         for system, own in found.systems.items()
         for share in found.shares
-        if (value := measure(own.get(share, [])))
+        if (value := measure(once(own.get(share, []))))
     ]
     if not rows:
         return None

@@ -8,6 +8,7 @@ from typing import Any, Final
 from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import CONDITIONS
 from steeltrap.reports.facts import distinct
+from steeltrap.reports.numbers import once
 from steeltrap.reports.table import Table, crossed
 from steeltrap.reports.words import percent
 
@@ -35,7 +36,7 @@ def dials(records: Sequence[Record]) -> Table | None:
     for record in ideal:
         points.setdefault((_system(record, dial), record.spec.model[dial]), []).append(record)
     numbers = [
-        {"measure": what, "system": system, dial: share, "rate": rate(points.get((system, share), []))}
+        {"measure": what, "system": system, dial: share, "rate": rate(once(points.get((system, share), [])))}
         for what, rate in _MEASURES.items()
         for system in distinct(system for system, _ in points)
         for share in values[dial]
@@ -58,7 +59,8 @@ def _rate(condition: str) -> Callable[[Sequence[Record]], float | None]:
     """Violations over opportunities, pooled over seeds."""
 
     def rate(records: Sequence[Record]) -> float | None:
-        verdicts = [record.outcome.verdicts[condition] for record in records]
+        outcomes = [record.outcome for record in records]
+        verdicts = [one.verdicts[condition] for one in outcomes if condition in one.verdicts]
         opportunities = sum(verdict.opportunities for verdict in verdicts)
         violations = sum(verdict.violations for verdict in verdicts)
         return violations / opportunities if opportunities else None

@@ -32,6 +32,7 @@ from steeltrap.reports.figures import Figure, figures, files, matrix, save
 from steeltrap.reports.figures.cost import front
 from steeltrap.reports.figures.estimates import kaplan_meier
 from steeltrap.reports.figures.style import ONE_COLUMN, TWO_COLUMNS, house, label, looks
+from steeltrap.reports.tables import dials
 
 HOSTILE = (
     r"$\frac{1}{0}$",
@@ -342,6 +343,24 @@ def test_dials_have_a_point_for_each_share() -> None:
         (row["system"], row["missed"], row["value"], row["seeds"]) for row in found
     ]
     assert "model-failures" not in [one.name for one in figures(DIALS[:4])]
+
+
+def test_a_run_without_a_dial_and_the_same_with_the_dial_at_nought_count_once() -> None:
+    """One history that was run under two names is one seed at its share, in figure and table."""
+
+    def told(one: Record, system: str) -> Record:
+        one = msgspec.json.decode(msgspec.json.encode(one), type=Record)
+        one.spec.system, one.outcome.fingerprint = (
+            system,
+            f"{one.spec.seed} {one.spec.model['missed']}",
+        )
+        return one
+
+    dialled_runs = [told(one, one.spec.system) for one in DIALS]
+    plain = [told(DIALS[0], "gem"), *dialled_runs]
+    (first, *_) = rows(named(figures(plain), "model-failures"), measure="C1")
+    assert (0.0, 1 / 40, 2) == (first["missed"], first["value"], first["seeds"])
+    assert dials(plain) == dials(dialled_runs)
 
 
 def test_claims_stand_beside_what_was_measured() -> None:
