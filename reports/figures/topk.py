@@ -85,6 +85,7 @@ def _draw(data: pd.DataFrame) -> drawn.Figure:
         axes.set_xscale("log")
         for window, look in _WINDOWS.items():
             own = data[(data["system"] == name) & (data["window"] == window)]
+            own = own[own["tokens"] > 0]  # where nothing is served there is no place for it
             points(axes, list(own["tokens"]), own, look)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda tokens, _: f"{tokens:,.0f}"))

@@ -249,6 +249,16 @@ def test_the_ideal_summary_forgets_what_was_withdrawn() -> None:
     assert ["NONE"] == summarised(script, range(1), range(1, 2))
 
 
+def test_the_ideal_summary_forgets_an_end_with_its_value() -> None:
+    """When what would have ended is replaced, its end says nothing any more."""
+    script = said(
+        Op("tell", DEADLINE, "date:2026-03-05"), Op("expire", DEADLINE, until="2026-02-01T09:00"),
+        Op("revise", DEADLINE, "date:2026-03-09"),
+    )  # fmt: skip
+    assert 2 == len(summarised(script, range(2)))
+    assert ["The deadline of Atlas is 9 March 2026."] == summarised(script, range(3))
+
+
 def test_the_ideal_summary_keeps_to_whose_word_counts() -> None:
     """A colleague does not overrule the owner; hearsay stands as such."""
     script = said(

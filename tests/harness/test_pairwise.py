@@ -191,6 +191,19 @@ def test_the_same_words_are_a_tie_without_a_judge(
     assert before == len(provider.seen)
 
 
+def test_an_answer_that_is_missing_is_no_loss(two_runs: tuple[Path, Path], provider: Any) -> None:
+    """A rate limit says nothing of a memory."""
+    mine, other = two_runs
+    answers(mine, provider, lambda _: "Lisbon.")
+    provider.says = lambda _: "Porto."
+    provider.plan(400, {"error": {"message": "too much", "type": "invalid_request_error"}})
+    assert 1 == main(["answer", str(other), "model=gpt-4o-mini", f"recordings={other}/rec"])
+    provider.says = prefers("Lisbon")
+    assert 1 == main(["judge", str(mine), str(other), "model=gpt-4o", "against=flat", f"recordings={mine}/j"])  # fmt: skip
+    found = [line.outcome for line in pairs(mine)]
+    assert (1, 4) == (found.count("error"), found.count("win"))
+
+
 def test_what_a_judge_does_not_say_is_an_error(
     two_runs: tuple[Path, Path], provider: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,22 @@ def test_a_script_that_asks_with_its_turns_is_otherwise_the_same(settings: Scrip
             assert step.unless == before.unless
 
 
+def test_what_runs_out_while_a_turn_is_asked_with_is_probed_at_once() -> None:
+    """A question may be the first step after a value has lapsed; what follows is as without it."""
+
+    def steps(requests: bool, seed: int) -> list[Step]:
+        made = compose(ScriptSettings(name="expiry", families={"expiry": 1}, turns=300, requests=requests), seed)  # fmt: skip
+        return made.steps
+
+    lapsed = 0
+    for seed in range(2):
+        asking = steps(True, seed)
+        requests = [s for s in asking if isinstance(s, Probe) and s.category == REQUEST]
+        lapsed += sum(bool(step.changes) for step in requests)
+        assert [s.id for s in steps(False, seed)] == [s.id for s in asking if s not in requests]
+    assert lapsed
+
+
 def test_the_ideal_model_knows_what_a_turn_is_about() -> None:
     """A request that speaks of no unit is understood too, and is about nothing."""
     script = compose(ScriptSettings(name="adversarial", turns=40, requests=True), 0)

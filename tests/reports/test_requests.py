@@ -153,6 +153,7 @@ def test_windows_stand_beside_top_k() -> None:
         evidence(0.5, tokens=100), evidence(0.8, window=1, tokens=300),
         evidence(0.4, category="2", n=2, tokens=100), evidence(0.6, category="2", n=2, window=1),
         evidence(0.1, left_out="wrong-gold"), evidence(0.1, grain="session"),
+        evidence(0.1, k=3), evidence(0.1, k=3, window=1), evidence(0.1, k=0, budget_tokens=1000),
     ]  # fmt: skip
     more = [evidence(0.8, n=12, tokens=200), evidence(0.9, n=12, window=1, tokens=700)]
     records = [record("bm25", evidence=rows), record("bm25", 1, evidence=more)]
@@ -163,9 +164,10 @@ def test_windows_stand_beside_top_k() -> None:
     assert ["bm25", "all", "16", "72.5\n175", "87.5\n600"] == table.rows[1]
     assert "2" == table.rows[0][1]
     (figure,) = [f for f in figures(records) if f.name == "prompt-recall"]
-    assert [0, 1] == list(figure.data["window"])
-    assert [0.725, 0.875] == pytest.approx(list(figure.data["value"]))
-    assert [175.0, 600.0] == list(figure.data["tokens"])
+    drawn = figure.data[figure.data["k"] == 5]
+    assert [0, 1] == list(drawn["window"])
+    assert [0.725, 0.875] == pytest.approx(list(drawn["value"]))
+    assert [175.0, 600.0] == list(drawn["tokens"])
     assert 3 == len(files(figure))
     assert prompt_recall([record("bm25", evidence=more[:1])]) is None
 
