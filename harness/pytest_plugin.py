@@ -80,6 +80,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if chosen:
         _only(config, chosen)
+    elif config.args and all("::" in arg for arg in config.args):
+        # somebody wants these tests, and has the memory in the ini file
+        config.option.steeltrap_chosen = []
     from steeltrap.harness.settings import SettingsError
 
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,22 @@ def baseline(runs: Sequence[Path], to: Path, out: Console) -> None:
     Raises:
         RecordError: a run cannot be read.
     """
-    found = [run for path in dict.fromkeys(runs) for run in comparing.read_side(path)]
+    found = [run for path in _once(runs) for run in comparing.read_side(path)]
     text = comparing.baseline(found)
     _write(to, text)
     many = f"{len(found)} run{'s' if len(found) != 1 else ''}"
     out.print(f"{to}: {many}, {len(text) / 1000:.0f} KB", markup=False, soft_wrap=True)
+
+
+def _once(paths: Sequence[Path]) -> Iterator[Path]:
+    """Each run folder once, however often it is named or held: twice it would look like a repeat."""
+    seen: set[Path] = set()
+    for path in paths:
+        held = [record.parent for record in sorted(path.rglob("record.json"))]
+        for one in held or [path]:
+            if one.resolve() not in seen:
+                seen.add(one.resolve())
+                yield one
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -42,6 +42,15 @@ def test_a_baseline_is_written_and_compared_with(runs: Path, tmp_path: Path, cap
     assert first == {form: path.read_bytes() for form, path in to.items()}
 
 
+def test_a_run_is_written_once_however_often_it_is_named(runs: Path, tmp_path: Path) -> None:
+    """A folder and a run in it are one run, and no repeat of it."""
+    (run,) = (path.parent for path in (runs / "good").rglob("record.json"))
+    once, twice = tmp_path / "once.json", tmp_path / "twice.json"
+    assert main(["baseline", str(run), "--to", str(once)]) == 0
+    assert main(["baseline", str(runs / "good"), str(run), str(run), "--to", str(twice)]) == 0
+    assert once.read_bytes() == twice.read_bytes()
+
+
 def test_a_name_is_printed_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -249,6 +249,15 @@ def test_one_item_can_be_run_again_by_its_name(judged: tuple[Path, Ran]) -> None
     assert stamps == [path.stat().st_mtime_ns for path in sorted(folder.rglob("record.json"))]
 
 
+def test_a_test_of_ones_own_asked_for_by_name_is_run_alone(tmp_path: Path) -> None:
+    """Whoever has the memory in the ini file and asks for one test gets that one."""
+    (tmp_path / "test_own.py").write_text("def test_it():\n    pass\n")
+    ini = '[tool.pytest.ini_options]\nsteeltrap = "mine:Mine"\n'
+    (tmp_path / "pyproject.toml").write_text(ini)
+    ran = run(tmp_path, "test_own.py::test_it")
+    assert (0, ["test_own::test_it"]) == (ran.code, list(ran.cases))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
