@@ -26,6 +26,7 @@ from typing import Any, Final
 from unittest import mock
 
 import dialogue
+import public
 
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.adapters.mutants import MUTANTS
@@ -479,5 +480,8 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "code": code,
     "section": section,
     "example-family": example_family,
+    "stored": public.stored,
+    "figures": public.figures,
+    "figure-runs": public.runs,
 }
 """By the name by which a page asks for it; what follows the name is its argument."""
