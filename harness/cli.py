@@ -294,9 +294,9 @@ def _run_help() -> str:
             break_on_hyphens=False,
         ),
         experiments=textwrap.fill(
-            ", ".join(options("experiment")), 92, initial_indent=column, subsequent_indent=column,
-            break_on_hyphens=False,
-        ).lstrip().removeprefix(column),
+            ", ".join(options("experiment")), 92, subsequent_indent=column,
+            initial_indent=column + " " * len("a set of runs: "), break_on_hyphens=False,
+        ).lstrip(),
         minilm=" (needs the extra `minilm`)" if minilm.missing() else "",
     )  # fmt: skip
 
