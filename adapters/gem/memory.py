@@ -46,6 +46,7 @@ class Gem:
         embedder: makes the vectors of topics and notes; by default `WordLlamaEmbedder`.
         policies: a file that replaces the default policies, or the name of one of those that stand
             beside this module, in `policies/`.
+        bound_tokens: active tokens that a tenant may have, in place of what the policies say.
         salience: `tenant`: reading moves the reader's own ranking alone. `shared`: also that of
             other tenants with a topic of the same name, which leaks what was read.
     """
@@ -56,6 +57,7 @@ class Gem:
         store: Kind = "native",
         embedder: Embedder | None = None,
         policies: str | None = None,
+        bound_tokens: int | None = None,
         salience: Literal["tenant", "shared"] = "tenant",
     ) -> None:
         self._kind: Kind = store
@@ -66,6 +68,8 @@ class Gem:
             beside = Path(__file__).with_name("policies") / f"{policies}.policy"
             file = beside if beside.is_file() else Path(policies)
             self._policies = PolicySet.parse(file.read_text("utf-8"), policies)
+        if bound_tokens is not None:
+            self._policies = self._policies.with_(f"SET bound = {bound_tokens}")
         self.identity = {"policies_sha256": sha256(self._policies.describe().encode()).hexdigest()}
         self._shared = salience == "shared"
         self._memory: Memory | None = None

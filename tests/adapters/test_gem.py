@@ -65,17 +65,15 @@ def test_holds_the_six_conditions(store: Kind, family: str) -> None:
 
 @pytest.mark.parametrize("bound", [200, 400])
 @pytest.mark.parametrize("family", ["importance-inversion", "dependency-cascade", "mix"])
-def test_holds_them_when_room_is_short(bound: int, family: str, tmp_path: Path) -> None:
+def test_holds_them_when_room_is_short(bound: int, family: str) -> None:
     """With room for a fraction of what is live, forgetting breaks no condition.
 
     What does not fit is hidden, least salient first, and found when it is asked for.
     """
-    policies = tmp_path / "small.policy"
-    policies.write_text(default_policies().with_(f"SET bound = {bound}").describe())
     hidden: list[int] = []
 
     def small() -> ToldGem:
-        return Watched(hidden, embedder=HashEmbedder(), policies=str(policies))
+        return Watched(hidden, embedder=HashEmbedder(), bound_tokens=bound)
 
     assert (set(), 0) == examine(small, script(family, 1))
     assert max(hidden) > 0
@@ -311,7 +309,9 @@ def test_an_edited_policy_file_is_another_system(tmp_path: Path) -> None:
     before = Gem(policies=str(file), embedder=HashEmbedder()).identity
     assert before == Gem(embedder=HashEmbedder()).identity
     file.write_text(default_policies().with_("SET bound = 4000").describe())
-    assert before != Gem(policies=str(file), embedder=HashEmbedder()).identity
+    edited = Gem(policies=str(file), embedder=HashEmbedder()).identity
+    assert before != edited
+    assert edited == Gem(bound_tokens=4000, embedder=HashEmbedder()).identity
 
 
 @pytest.mark.parametrize(
