@@ -26,6 +26,8 @@ _MEANT: Final = {
     "]": "&#93;",
 }  # fmt: skip
 """What begins code, emphasis, links and pictures; a page must not load what a name tells it to."""
+_WORD: Final = 20
+"""Letters of a name that stay together on a console."""
 _ON_PAPER: Final = ("names", "promises", "differences", "lost")
 """Tables that a console does not show."""
 
@@ -86,8 +88,13 @@ def _rich(table: Table) -> rich.table.Table:
         collapse_padding=True,
     )
     for position, name in enumerate(table.header):
-        justify = "left" if position < table.left else "right"
-        drawn.add_column(Text(spelled(name)), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        if position < table.left:
+            # names are broken between words where there is no room, so that no number is cut off
+            words = [word for row in (table.header, *table.rows) for word in row[position].split()]
+            least = min(_WORD, max(map(len, words), default=1))
+            drawn.add_column(Text(spelled(name)), min_width=least, overflow="fold")
+        else:
+            drawn.add_column(Text(spelled(name)), justify="right", no_wrap=True)
     for row in table.rows:
         drawn.add_row(*(Text(spelled(cell)) for cell in row))
     return drawn

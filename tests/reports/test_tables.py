@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -136,6 +137,20 @@ def printed(records: list[Record], width: int = 80) -> str:
 def test_console_fits_80_columns_and_says_this() -> None:
     """Each system has rate, interval and opportunities, and what was not seen is named so."""
     assert printed(RECORDS) == CONSOLE
+
+
+def test_long_names_are_broken_and_numbers_are_not_cut() -> None:
+    """A system with its settings takes several lines in 80 columns; every number stays whole."""
+    records = [msgspec.convert(msgspec.to_builtins(one), Record) for one in RECORDS]
+    for one in records:
+        one.spec.system += (
+            " system.capacity_turns=500 model.missed=0.25 anunbrokennameofthirtyletters"
+        )
+    said = printed(records)
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= 80
+    for number in ("20.0–40.0", "18/60", "0/60", "observable", "1,234", "100.0%"):
+        assert said.count(number) >= CONSOLE.count(number)
 
 
 def test_markdown_has_names_and_differences() -> None:
