@@ -7,9 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from steeltrap.harness import agreement
-from steeltrap.harness.answers import Answer, answer, read_answers, reader
-from steeltrap.harness.asking import Asker, AtLeastOne, ModelSettings, over_cells
+from steeltrap.harness.answering import agreement
+from steeltrap.harness.answering.answers import Answer, answer, read_answers, reader
+from steeltrap.harness.answering.asking import Asker, AtLeastOne, ModelSettings, over_cells
+from steeltrap.harness.answering.grading import judgeable
+from steeltrap.harness.answering.judging import judge, judge_of, judged, read_judgements
+from steeltrap.harness.answering.pairwise import judge_of_pairs
+from steeltrap.harness.answering.scores import (
+    Judge,
+    Judged,
+    Reader,
+    Row,
+    Score,
+    ScoresError,
+    Use,
+    read_scores,
+    score,
+)
 from steeltrap.harness.commands.asked import (
     Count,
     cell_text,
@@ -24,20 +38,6 @@ from steeltrap.harness.commands.asked import (
 from steeltrap.harness.commands.dialogue import spoken
 from steeltrap.harness.commands.pairs import pairs
 from steeltrap.harness.drive import RunStopped
-from steeltrap.harness.grading import judgeable
-from steeltrap.harness.judging import judge, judge_of, judged, read_judgements
-from steeltrap.harness.pairwise import judge_of_pairs
-from steeltrap.harness.scores import (
-    Judge,
-    Judged,
-    Reader,
-    Row,
-    Score,
-    ScoresError,
-    Use,
-    read_scores,
-    score,
-)
 from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.settings import SettingsError
 from steeltrap.harness.store import Cell, StoreError, write

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from steeltrap.harness.asking import ModelSettings
+from steeltrap.harness.answering.asking import ModelSettings
+from steeltrap.harness.answering.scores import Judge, Reader
 from steeltrap.harness.commands.dialogue import spoken
-from steeltrap.harness.scores import Judge, Reader
 from steeltrap.harness.settings import SettingsError
 from steeltrap.harness.store import Cell, StoreError, read_cell
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from steeltrap.harness.asking import Asker, over_cells
+from steeltrap.harness.answering.asking import Asker, over_cells
+from steeltrap.harness.answering.pairwise import CRITERIA, Pair, compare, tally
+from steeltrap.harness.answering.scores import Judge, Reader
 from steeltrap.harness.commands.asked import Count, cell_text, judge_told, runs_told, table_of, told
 from steeltrap.harness.commands.dialogue import spoken
 from steeltrap.harness.drive import RunStopped
-from steeltrap.harness.pairwise import CRITERIA, Pair, compare, tally
-from steeltrap.harness.scores import Judge, Reader
 from steeltrap.harness.store import Cell, StoreError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from steeltrap.harness.scores import Verdict
+from steeltrap.harness.answering.scores import Verdict
 from steeltrap.harness.stats import RESAMPLES, Interval
 
 __all__ = ["VERDICTS", "Agreement", "agreement", "kappa"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steeltrap.harness.asking import Sheet, fence, in_order, read_sheet
+from steeltrap.harness.answering.asking import Sheet, fence, in_order, read_sheet
 from steeltrap.harness.store import StoreError
 
 

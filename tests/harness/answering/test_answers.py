@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steeltrap.harness.answers import Answer, cut, prompt, read_answers, reader
+from steeltrap.harness.answering.answers import Answer, cut, prompt, read_answers, reader
 from steeltrap.harness.cli import main
 from steeltrap.harness.memory import Item
 from steeltrap.harness.script import Probe, Script

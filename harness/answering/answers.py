@@ -20,12 +20,20 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from steeltrap.harness import tokens
-from steeltrap.harness.asking import Asker, Prompt, Sheet, Stopped, fence, in_order, read_sheet
+from steeltrap.harness.answering.asking import (
+    Asker,
+    Prompt,
+    Sheet,
+    Stopped,
+    fence,
+    in_order,
+    read_sheet,
+)
+from steeltrap.harness.answering.scores import Reader
 from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.history import read_events
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
-from steeltrap.harness.scores import Reader
 from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.store import Cell
 
@@ -61,7 +69,9 @@ class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _forms() -> dict[str, _Form]:
-    text = (importlib.resources.files("steeltrap.harness") / "answers.toml").read_text("utf-8")
+    text = (importlib.resources.files("steeltrap.harness.answering") / "answers.toml").read_text(
+        "utf-8"
+    )
     return msgspec.convert(tomllib.loads(text), dict[str, _Form])
 
 

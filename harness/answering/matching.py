@@ -14,7 +14,7 @@ from functools import cache
 from statistics import fmean
 from typing import Any, Final
 
-from steeltrap.harness.answers import UNKNOWN
+from steeltrap.harness.answering.answers import UNKNOWN
 
 __all__ = ["abstains", "exact", "f1", "f1_locomo", "substring"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from steeltrap.harness.answering.scores import Row, Score, read_scores
 from steeltrap.harness.cli import main
 from steeltrap.harness.commands.run import run
-from steeltrap.harness.scores import Row, Score, read_scores
 
 
 @pytest.fixture(scope="module")

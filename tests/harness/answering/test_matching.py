@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from steeltrap.harness.answers import Answer
-from steeltrap.harness.judging import compare_texts, judge_of
-from steeltrap.harness.matching import abstains, exact, f1, f1_locomo, substring
+from steeltrap.harness.answering.answers import Answer
+from steeltrap.harness.answering.judging import compare_texts, judge_of
+from steeltrap.harness.answering.matching import abstains, exact, f1, f1_locomo, substring
 from steeltrap.harness.script import Probe
 
 SUBSTRING = [

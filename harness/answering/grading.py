@@ -20,8 +20,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from steeltrap.harness.asking import Prompt, fence
-from steeltrap.harness.scores import Verdict
+from steeltrap.harness.answering.asking import Prompt, fence
+from steeltrap.harness.answering.scores import Verdict
 from steeltrap.harness.script import Probe
 
 __all__ = [
@@ -80,7 +80,9 @@ class _Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _texts() -> _Texts:
-    text = (importlib.resources.files("steeltrap.harness") / "grading.toml").read_text("utf-8")
+    text = (importlib.resources.files("steeltrap.harness.answering") / "grading.toml").read_text(
+        "utf-8"
+    )
     return msgspec.convert(tomllib.loads(text), _Texts)
 
 

@@ -20,11 +20,11 @@ from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
 
-from steeltrap.harness.answers import Answer, read_answers
-from steeltrap.harness.asking import Asker, Prompt, Sheet, Stopped, fence, in_order
+from steeltrap.harness.answering.answers import Answer, read_answers
+from steeltrap.harness.answering.asking import Asker, Prompt, Sheet, Stopped, fence, in_order
+from steeltrap.harness.answering.scores import Judge, Reader
 from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.models import Usage
-from steeltrap.harness.scores import Judge, Reader
 from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.stats import sign_test
 from steeltrap.harness.store import Cell, StoreError
@@ -53,7 +53,9 @@ class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _form() -> _Form:
-    text = (importlib.resources.files("steeltrap.harness") / "pairwise.toml").read_text("utf-8")
+    text = (importlib.resources.files("steeltrap.harness.answering") / "pairwise.toml").read_text(
+        "utf-8"
+    )
     return msgspec.convert(tomllib.loads(text), _Form)
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from steeltrap.harness.asking import read_sheet
-from steeltrap.harness.cli import main
-from steeltrap.harness.pairwise import (
+from steeltrap.harness.answering.asking import read_sheet
+from steeltrap.harness.answering.pairwise import (
     CRITERIA,
     Outcome,
     Pair,
@@ -24,6 +23,7 @@ from steeltrap.harness.pairwise import (
     tally,
     verdicts,
 )
+from steeltrap.harness.cli import main
 from steeltrap.harness.script import Probe
 
 ASKED = Probe(at="2026-01-01T10:00", id="q", ask="evidence", text="Where do I live?", gold="Lisbon")

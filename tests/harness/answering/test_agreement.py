@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steeltrap.harness.agreement import agreement, kappa
-from steeltrap.harness.scores import Verdict
+from steeltrap.harness.answering.agreement import agreement, kappa
+from steeltrap.harness.answering.scores import Verdict
 
 
 def pairs(**counts: int) -> list[tuple[Verdict, Verdict]]:

@@ -16,11 +16,10 @@ from typing import Final, get_args
 
 import msgspec
 
-from steeltrap.harness import matching
-from steeltrap.harness.answers import Answer, read_answers
-from steeltrap.harness.asking import Asker, Prompt, Sheet, Stopped, in_order, read_sheet
-from steeltrap.harness.gateway.backend import BackendError
-from steeltrap.harness.grading import (
+from steeltrap.harness.answering import matching
+from steeltrap.harness.answering.answers import Answer, read_answers
+from steeltrap.harness.answering.asking import Asker, Prompt, Sheet, Stopped, in_order, read_sheet
+from steeltrap.harness.answering.grading import (
     LOCOMO,
     BrokenJudgement,
     judgeable,
@@ -29,8 +28,9 @@ from steeltrap.harness.grading import (
     texts,
     verdict_of,
 )
+from steeltrap.harness.answering.scores import Judge, Judged, Kind, Reader, Verdict
+from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.models import Usage
-from steeltrap.harness.scores import Judge, Judged, Kind, Reader, Verdict
 from steeltrap.harness.script import Probe, Script
 from steeltrap.harness.store import Cell
 

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steeltrap.harness.models import Usage
-from steeltrap.harness.scores import (
+from steeltrap.harness.answering.scores import (
     Judge,
     Judged,
     Reader,
@@ -18,6 +17,7 @@ from steeltrap.harness.scores import (
     read_scores,
     score,
 )
+from steeltrap.harness.models import Usage
 
 READER = Reader(
     model="openai:gpt-4o-mini", prompt="plain", prompt_version=1, prompt_sha256="x", shape="ours"

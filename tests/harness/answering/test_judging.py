@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steeltrap.harness.cli import main
-from steeltrap.harness.grading import (
+from steeltrap.harness.answering.grading import (
     BrokenJudgement,
     event_order,
     judgeable,
@@ -20,8 +19,9 @@ from steeltrap.harness.grading import (
     rule,
     verdict_of,
 )
-from steeltrap.harness.judging import Judgement, read_judgements
-from steeltrap.harness.scores import read_scores
+from steeltrap.harness.answering.judging import Judgement, read_judgements
+from steeltrap.harness.answering.scores import read_scores
+from steeltrap.harness.cli import main
 from steeltrap.harness.script import Probe
 from steeltrap.harness.store import read_cell
 
