@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from steeltrap.harness import tokens
 from steeltrap.harness.gateway import Call, Gateway, Local
-from steeltrap.harness.gateway.prefix import _numbers
+from steeltrap.harness.gateway.prefix import _packed
 from steeltrap.harness.models import Reply
 from steeltrap.harness.script import Turn
 from steeltrap.workloads.compose import ScriptSettings, compose
@@ -112,7 +112,7 @@ def ms_a_call(gateway: Gateway, bodies: Bodies) -> float:
     best = math.inf
     with httpx.Client(base_url=gateway.models.url) as client:
         for _ in range(3):
-            _numbers.cache_clear()  # else the messages of an earlier try would be known
+            _packed.cache_clear()  # else the messages of an earlier try would be known
             tokens.count.cache_clear()
             client.post(bodies[0][0], json=bodies[0][1]).raise_for_status()
             start = time.clock_gettime(clock)
