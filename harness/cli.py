@@ -381,15 +381,24 @@ def _say(what: object, code: int) -> int:
     return code
 
 
-def _dispatch(asked: argparse.Namespace) -> int:
+def _consoles() -> tuple[Console, Console]:
+    """Standard output and error; where nobody reads any more, that is said as it is."""
     from rich.console import Console
 
-    out = Console(highlight=False, soft_wrap=False, emoji=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
+
+    return Plain(highlight=False, soft_wrap=False, emoji=False), Plain(stderr=True, emoji=False)
+
+
+def _dispatch(asked: argparse.Namespace) -> int:
+    out, aside = _consoles()
     match asked.command:
         case "run":
             from steeltrap.harness.commands.run import run
 
-            run(asked.settings, out, Console(stderr=True, emoji=False))
+            run(asked.settings, out, aside)
         case "score":
             from steeltrap.harness.commands.run import score
 
@@ -401,13 +410,13 @@ def _dispatch(asked: argparse.Namespace) -> int:
         case "systems":
             return _systems(asked, out)
         case "shrink" | "hunt" | "check":
-            return _search(asked, out, Console(stderr=True, emoji=False))
+            return _search(asked, out, aside)
         case "report" | "serve" | "new":
-            _take_away(asked, out)
+            _take_away(asked, out, aside)
         case "compare" | "baseline":
             return _compare(asked, out)
         case "answer" | "judge":
-            return _answers(asked, out, Console(stderr=True, emoji=False))
+            return _answers(asked, out, aside)
     return 0
 
 
@@ -423,15 +432,13 @@ def _answers(asked: argparse.Namespace, out: Console, aside: Console) -> int:
     return answers.judgements(asked.words, out, aside)
 
 
-def _take_away(asked: argparse.Namespace, out: Console) -> None:
+def _take_away(asked: argparse.Namespace, out: Console, aside: Console) -> None:
     """The commands that write something for people, and judge nothing."""
     match asked.command:
         case "report":
-            from rich.console import Console
-
             from steeltrap.harness.commands.report import report
 
-            report(asked.runs, out, Console(stderr=True, emoji=False), to=asked.to, html=asked.html)
+            report(asked.runs, out, aside, to=asked.to, html=asked.html)
         case "serve":
             from steeltrap.harness.commands.serve import serve
 

@@ -3,8 +3,8 @@
 Two questions are answered, and kept apart.
 
 **What changed on these very scripts?** A steady system does the same on the same script each time,
-so a violation that only NEW shows was caused by what differs between the two: no test is needed,
-and any rise of a rate is worse. A system counts as steady unless repeats show that it varies; where
+so a violation that only NEW shows was caused by what differs between the two: no test is needed, and
+more violations at a higher rate are worse. A system counts as steady unless repeats show that it varies; where
 there are no repeats that is said.
 
 **Does it hold beyond them?** Probes of one run hang together: a wrong value shows at every probe of
@@ -40,6 +40,8 @@ from steeltrap.harness.compare.pairing import CompareError, paired
 from steeltrap.harness.compare.rules import Rule, RuleError, follow, read_rules
 from steeltrap.harness.compare.samples import Run, baseline, read_side
 from steeltrap.harness.verdict import CONDITION_OF
+
+_NAMES_TOLD = 3
 
 __all__ = [
     "CompareError",
@@ -100,10 +102,33 @@ def _decides(measure: Measure) -> bool:
 
 
 def _worse(found: Versus) -> Iterator[str]:
-    """A line of what is worse; names stand for themselves where their condition is not."""
-    red = [m.name for m in (*found.conditions, *found.violations, *found.metrics) if m.red]
-    if names := [name for name in red if CONDITION_OF.get(name) not in red]:
-        yield f"{found.new}: worse in {', '.join(names)}"
+    """A line of what is worse, most first; names stand for themselves where their condition is not."""
+    red = [m for m in (*found.conditions, *found.violations, *found.metrics) if m.red]
+    conditions = {measure.name for measure in red}
+    told = [m for m in red if CONDITION_OF.get(m.name) not in conditions]
+    if told:
+        words = ", ".join(_named(one, found) for one in sorted(told, key=_rise, reverse=True))
+        yield f"{found.new}: worse in {words}"
+
+
+def _rise(measure: Measure) -> float:
+    """Violations more than before; 0 for what is no count."""
+    if measure.base_counts and measure.new_counts:
+        return measure.new_counts[0] - measure.base_counts[0]
+    if measure.name in CONDITION_OF:
+        return (measure.new or 0.0) - (measure.base or 0.0)
+    return 0.0
+
+
+def _named(measure: Measure, found: Versus) -> str:
+    """A condition with the names that rose most; a name with its counts."""
+    if measure.name in CONDITION_OF:
+        return f"{measure.name} {measure.base:g} -> {measure.new:g}"
+    under = [v for v in found.violations if not v.family and CONDITION_OF[v.name] == measure.name]
+    risen = sorted((v for v in under if _rise(v) > 0), key=_rise, reverse=True)
+    names = [f"{one.name} {one.base:g} -> {one.new:g}" for one in risen[:_NAMES_TOLD]]
+    names += ["…"] if len(risen) > _NAMES_TOLD else []
+    return f"{measure.name} ({', '.join(names)})" if names else measure.name
 
 
 def _unruled(rules: Sequence[Rule]) -> set[str]:

@@ -185,10 +185,18 @@ def _condition(name: str, pairs: Sequence[Pair], exact: bool, family: str = "") 
         measure.why = _untested(name, pairs, family)
     elif exact:
         measure.appeared, measure.gone, measure.witness = _changed(pairs, NAMES[name], family)
-        measure.verdict = _class(measure.new - measure.base, -1)
+        measure.verdict = _agreed(measure)
     else:
         measure.verdict = "same"
     return measure
+
+
+def _agreed(measure: Measure) -> Class:
+    """What rate and count both say: with a test fewer the same violations are a higher rate."""
+    assert measure.base is not None and measure.new is not None
+    rate = _class(measure.new - measure.base, -1)
+    count = _class(measure.new_counts[0] - measure.base_counts[0], -1)
+    return rate if rate == count else "same"
 
 
 def _violation(name: str, pairs: Sequence[Pair], exact: bool, family: str = "") -> Measure:

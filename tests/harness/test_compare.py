@@ -140,7 +140,7 @@ def test_failing_steps_of_a_system_that_varies() -> None:
 def test_three_more_resurrections_are_worse() -> None:
     """What a steady system shows more often on the same script is worse, without any test."""
     found = compare([run(steady=True)], [run(chain("resurrection", 5, 9, 12))])
-    assert (found.exit_code, found.worse) == (1, ["memory: worse in C2"])
+    assert (found.exit_code, found.worse) == (1, ["memory: worse in C2 (resurrection 0 -> 3)"])
     c2 = measure(found, "C2")
     assert (c2.verdict, c2.appeared, c2.gone, c2.base, c2.new) == ("worse", 3, 0, 0.0, 0.15)
     assert (c2.test, c2.p, c2.general) == ("units", None, "same")
@@ -149,13 +149,32 @@ def test_three_more_resurrections_are_worse() -> None:
     assert measure(found, "C1").verdict == "same"
 
 
+def test_a_test_fewer_makes_nothing_worse() -> None:
+    """The same violations in fewer tests, or more tests, are a higher or lower rate and no change."""
+    base, new = run(chain("resurrection", 5, 9)), run(chain("resurrection", 5, 9), fingerprint="n")
+    new.sample.conditions["C2"].counts[1] -= 1
+    for ours, theirs in ((base, new), (new, base)):
+        found = compare([ours], [theirs])
+        assert measure(found, "C2").verdict == "same"
+        assert (found.exit_code, found.worse) == (0, [])
+
+
+def test_what_is_worse_is_said_with_the_largest_first() -> None:
+    """A name that rose most stands before one that rose less, with its counts."""
+    one, two = chain("stale-read", 1), chain("resurrection", 5, 9, 12) | chain("superseded-active", 2)
+    (line,) = compare([run()], [run(one | two)]).worse
+    assert line == (
+        "memory: worse in C2 (resurrection 0 -> 3, superseded-active 0 -> 1), C1 (stale-read 0 -> 1)"
+    )
+
+
 def test_a_new_kind_of_violation_is_worse_where_its_condition_is_not() -> None:
     """Three resurrections are not paid for with three superseded values less."""
     base = run(chain("superseded-active", 5, 9, 12, 14))
     found = compare([base], [run(chain("resurrection", 5, 9, 12))])
     assert measure(found, "C2").verdict == "better"
     assert measure(found, "superseded-active").verdict == "better"
-    assert (found.exit_code, found.worse) == (1, ["memory: worse in resurrection"])
+    assert (found.exit_code, found.worse) == (1, ["memory: worse in resurrection 0 -> 3"])
 
 
 def test_points_are_told_apart_by_unit_and_step() -> None:
@@ -302,7 +321,7 @@ def test_two_systems_are_compared_with_each_other() -> None:
     base = run(system="vector", embedder="wordllama 0.4")
     found = compare([base], [run(chain("stale-read", 2), system="flat")])
     assert (found.versus[0].base, found.versus[0].new) == ("vector", "flat")
-    assert found.worse == ["flat: worse in C1"]
+    assert found.worse == ["flat: worse in C1 (stale-read 0 -> 1)"]
 
 
 def test_runs_of_two_states_of_the_code_are_no_repeats() -> None:
