@@ -387,7 +387,7 @@ def _consoles() -> tuple[Console, Console]:
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
+            raise  # rich calls this while it handles the BrokenPipeError
 
     return Plain(highlight=False, soft_wrap=False, emoji=False), Plain(stderr=True, emoji=False)
 

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from steeltrap.harness import values
+from steeltrap.harness.bench import LIMIT
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.checks.sheet import View
 from steeltrap.harness.history import Event, HistoryError, joined, read_events, read_header
@@ -239,7 +240,7 @@ def _shown(step: Step, event: Event, view: View | None, pages: _Pages) -> Shown:
     shown.given = event.items or len(served)
     if not isinstance(step, Probe | Audit):
         return shown
-    about = [place for place, _ in view.about] if view else []
+    about = _speaking(step, view) if view else []
     places = list(dict.fromkeys([*about, *range(1, len(served) + 1)]))[:ITEMS]
     shown.places = places
     shown.items = [pages.number(served[place - 1]) for place in places]
@@ -252,6 +253,17 @@ def _shown(step: Step, event: Event, view: View | None, pages: _Pages) -> Shown:
         ]
         _judged(shown, view)
     return shown
+
+
+def _speaking(step: Probe | Audit, view: View) -> list[int]:
+    """The places of what speaks of the unit that is asked for or looked up."""
+    if isinstance(step, Probe):
+        return [place for place, _ in view.about]
+    return [
+        place
+        for place, (_, claims) in enumerate(view.versions, 1)
+        if any(claim.unit == step.unit for claim in claims)
+    ]
 
 
 def _claimed(place: int, item: int, claim: Claim, at: str) -> Claimed:
@@ -329,4 +341,5 @@ def _witnesses(folder: Path) -> Iterator[Witness]:
         notes = script.header.notes
         name, observed = str(notes.get("shows", path.stem)), str(notes.get("observed", ""))
         file = path.relative_to(folder).as_posix()
-        yield Witness(name=name, file=file, observed=observed, story=story(script))
+        limit = notes.get(LIMIT)
+        yield Witness(name=name, file=file, observed=observed, story=story(script), limit=limit)

@@ -215,6 +215,8 @@ class Witness(_Plain, kw_only=True):
     file: str
     """Below the run folder."""
     observed: str = ""
+    limit: int | None = None
+    """Items that a query may be served there, where fewer than usual are needed to show it."""
     story: Story
 
 

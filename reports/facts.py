@@ -14,7 +14,16 @@ from typing import Any
 from steeltrap.harness.record import Record
 from steeltrap.harness.script import Header
 
-__all__ = ["comparable", "distinct", "facts", "model_words", "notes", "places", "title"]
+__all__ = [
+    "comparable",
+    "distinct",
+    "facts",
+    "made_to_fail",
+    "model_words",
+    "notes",
+    "places",
+    "title",
+]
 
 
 def comparable(records: Iterable[Record]) -> list[list[Record]]:
@@ -116,6 +125,11 @@ def model_words(record: Record) -> str:
     told = ("name", "provider", "model", "faults")
     dials = [f"{k} {v}" for k, v in flat.items() if k not in told and v not in off]
     return f"{name} ({', '.join(dials)})" if dials else name
+
+
+def made_to_fail(record: Record) -> bool:
+    """Whether a dial of the ideal model, or faults, are turned: then it says something of the model."""
+    return "(" in model_words(record)
 
 
 def _seeds(records: Sequence[Record]) -> str:

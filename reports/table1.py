@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from steeltrap.harness.record import Dose, Record
 from steeltrap.harness.stats import mean_interval
 from steeltrap.harness.verdict import Tally
-from steeltrap.reports.facts import distinct, model_words
+from steeltrap.reports.facts import distinct, made_to_fail
 from steeltrap.reports.figures import Figure, matrix
 from steeltrap.reports.numbers import by_system, once
 from steeltrap.reports.table import Numbers, Table, crossed
@@ -278,7 +278,7 @@ def table_1(records: Sequence[Record]) -> Table | None:
     Runs with failings of the ideal model, or with faults, say something of the model and are
     left out.
     """
-    plain = [record for record in records if not _failing(record)]
+    plain = [record for record in records if not made_to_fail(record)]
     systems: dict[str, list[Record]] = {}
     for name, own in by_system(plain).items():
         systems.setdefault(_without_dials(name), []).extend(own)
@@ -316,10 +316,6 @@ def _asked(records: Sequence[Record]) -> str:
 def _without_dials(name: str) -> str:
     """The name of a system without dials of the ideal model, which are all at nought here."""
     return " ".join(part for part in name.split(" ") if not re.match(r"model\.\w+=0(\.0)?$", part))
-
-
-def _failing(record: Record) -> bool:
-    return "(" in model_words(record)
 
 
 def _rows(family: Family, systems: dict[str, list[Record]]) -> list[Numbers]:

@@ -344,6 +344,8 @@ def write_page(done: Sequence[Found], path: Path, out: Console, aside: Console) 
     from steeltrap.harness.retrace import played, story
     from steeltrap.reports.page import render
 
+    if path.is_dir():
+        raise StoreError(f"{path}: is a folder; give the page a name, as {path / 'page.html'}")
     stories: dict[str, Story] = {}
     runs = []
     for cell, _ in _watched(sorted(newest(done), key=_place), "runs", aside):

@@ -19,7 +19,7 @@ from steeltrap.harness.memory import capabilities
 from steeltrap.harness.record import Record
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
-from steeltrap.harness.settings import Settings, cells, described
+from steeltrap.harness.settings import Settings, SettingsError, cells, described
 from steeltrap.harness.store import Cell, CellBusy, StoreError, open_cell, read_cell
 from steeltrap.reports.facts import distinct
 
@@ -44,6 +44,8 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
             cells were run and are reported.
     """
     every = cells(asked)
+    if not every:
+        raise SettingsError("nothing to run: a sweep has no value, as seed=range(0,0) has none")
     if every[0].config.install:
         _install(every, aside)
     planned, stopped = _runnable(every, aside)

@@ -100,8 +100,7 @@ def shrink(run: Path, wanted: str, asked: Sequence[str], out: Console, aside: Co
         ShrinkError, SettingsError, StoreError, ScriptError: each says what to do.
     """
     options, rest = _options(asked)
-    if not run.exists():
-        raise ShrinkError(f"{run}: no file and no folder; give a run folder or a script file")
+    run = _there(run)
     found = _of_run(run, wanted, rest, aside) if run.is_dir() else _of_file(run, wanted, rest)
     target = Path(options.out) if options.out else found.out
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,6 +110,25 @@ def shrink(run: Path, wanted: str, asked: Sequence[str], out: Console, aside: Co
     told(script, shrunk, out)
     _say(out, ending(shrunk, found, options, target))
     return shrunk.confirmed
+
+
+def _there(run: Path) -> Path:
+    """The run folder or file; a name alone, as pages print it, is looked for below `runs`.
+
+    Raises:
+        ShrinkError: there is none, or several of that name.
+    """
+    if run.exists():
+        if run.is_dir() and not (run / "spec.json").exists() and any(run.rglob("spec.json")):
+            first = min(path.parent for path in run.rglob("spec.json"))
+            raise ShrinkError(f"{run}: holds several runs; give one of them, as {first}")
+        return run
+    named = sorted(Path("runs").glob(f"*/{run}")) if len(run.parts) == 1 else []
+    if not named:
+        raise ShrinkError(f"{run}: no file and no folder; give a run folder or a script file")
+    if len(named) > 1:
+        raise ShrinkError(f"{run}: there are several, give one: {', '.join(map(str, named))}")
+    return named[0]
 
 
 def _options(asked: Sequence[str]) -> tuple[Options, list[str]]:

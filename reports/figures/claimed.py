@@ -9,6 +9,7 @@ from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import CONDITIONS, merge
 from steeltrap.reports.claims import Claim
 from steeltrap.reports.explain import ASKS
+from steeltrap.reports.facts import made_to_fail
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.matrix import matrix
 from steeltrap.reports.tables import percent
@@ -27,9 +28,13 @@ _HALF: Final = 0.5
 def claimed_and_measured(
     systems: Mapping[str, Sequence[Record]], claims: Sequence[Claim]
 ) -> Figure | None:
-    """A row a system, a column a condition; None where nothing is claimed of any of the systems."""
+    """A row a system, a column a condition; None where nothing is claimed of any of the systems.
+
+    Runs whose model was made to fail are left out: nobody claimed anything of those.
+    """
     import pandas as pd
 
+    systems = {name: own for name, own in systems.items() if not any(map(made_to_fail, own))}
     said = {(claim.system, claim.condition): claim.claimed for claim in claims}
     if not any(_name(own) == system for own in systems.values() for system, _ in said):
         return None

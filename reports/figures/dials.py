@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from steeltrap.harness.record import Record
-from steeltrap.harness.verdict import CONDITIONS
+from steeltrap.harness.verdict import CONDITIONS, merge
 from steeltrap.reports.figures.estimates import estimate, mean, over_seeds
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.parts import legend, letter, panels, percent_axis, points
@@ -115,11 +115,14 @@ def _system(record: Record, dial: str) -> str:
 
 
 def _rate(condition: str) -> Callable[[Sequence[Record]], dict[str, Any] | None]:
-    """Violations over opportunities, pooled over seeds."""
+    """Violations over opportunities, pooled over seeds; None where the condition is unknown."""
 
     def rate(records: Sequence[Record]) -> dict[str, Any] | None:
-        verdicts = (record.outcome.verdicts.get(condition) for record in records)
-        return estimate((v.violations, v.opportunities) for v in verdicts if v)
+        found = (record.outcome.verdicts.get(condition) for record in records)
+        verdicts = [verdict for verdict in found if verdict]
+        if merge(verdict.validity for verdict in verdicts) == "unknown":
+            return None
+        return estimate((v.violations, v.opportunities) for v in verdicts)
 
     return rate
 

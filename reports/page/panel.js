@@ -291,7 +291,7 @@ async function witness({ run, marks }, two) {
     return section(title, e("ol", { class: "talk small" }, lines.map((line) =>
       e("li", { class: line.kind === "turn" ? "turn" : "asked" }, e("span", { class: "who" }, line.kind === "turn" ? line.role || "user" : "asked"),
         (line.ops ?? []).map((op) => badge(op.op, "op")), said(line.text, line.chars), line.due ? e("p", { class: "became" }, `due: ${line.due}`) : null)),
-    ), found.observed ? e("p", { class: "pair bad" }, `Seen: ${found.observed}`) : null, e("p", { class: "note" }, `${found.file}, run by `, e("code", {}, "steeltrap check")));
+    ), found.observed ? e("p", { class: "pair bad" }, `Seen: ${found.observed}`) : null, e("p", { class: "note" }, `${found.file}, run by `, e("code", {}, "steeltrap check"), found.limit ? `; at most ${found.limit} item${found.limit > 1 ? "s" : ""} a query` : ""));
   });
 }
 

@@ -29,7 +29,8 @@ def conditions(records: Sequence[Record]) -> Table | None:
         for system, own in systems.items()
         for condition in CONDITIONS
     ]
-    notes = ["Rate, its 95% interval over seeds, and violations/opportunities.", *_failed(systems)]
+    notes = ["Rate, its 95% interval over seeds, and violations/opportunities."]
+    notes += [*_beyond(systems), *_failed(systems)]
     return crossed(
         "conditions", "The six conditions", numbers, _said,
         down={"system": "system"}, across="condition", columns=CONDITIONS,
@@ -61,6 +62,21 @@ def _said(row: Numbers) -> str:
     if row["opportunities"]:
         return f"unknown\n{counted}"
     return "unknown" if row["observable"] else "not\nobservable"
+
+
+def _beyond(systems: dict[str, list[Record]]) -> list[str]:
+    """What was violated beyond the six, so that nobody takes six held conditions for all."""
+    lines = []
+    for system, own in systems.items():
+        found = {name: tally(own, BEYOND, name) for name in NAMES[BEYOND]}
+        shown = [
+            f"{name} {row['violations']}/{row['opportunities']}"
+            for name, row in found.items()
+            if row["violations"]
+        ]
+        if shown:
+            lines.append(f"Beyond the six, {' '.join(system.split())}: {', '.join(shown)}.")
+    return lines
 
 
 def _failed(systems: dict[str, list[Record]]) -> list[str]:

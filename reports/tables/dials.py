@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from steeltrap.harness.record import Record
-from steeltrap.harness.verdict import CONDITIONS
+from steeltrap.harness.verdict import CONDITIONS, merge
 from steeltrap.reports.facts import distinct
 from steeltrap.reports.numbers import once
 from steeltrap.reports.table import Table, crossed
@@ -56,14 +56,15 @@ def _system(record: Record, dial: str) -> str:
 
 
 def _rate(condition: str) -> Callable[[Sequence[Record]], float | None]:
-    """Violations over opportunities, pooled over seeds."""
+    """Violations over opportunities, pooled over seeds; None where the condition is unknown."""
 
     def rate(records: Sequence[Record]) -> float | None:
         outcomes = [record.outcome for record in records]
         verdicts = [one.verdicts[condition] for one in outcomes if condition in one.verdicts]
         opportunities = sum(verdict.opportunities for verdict in verdicts)
         violations = sum(verdict.violations for verdict in verdicts)
-        return violations / opportunities if opportunities else None
+        unknown = merge(verdict.validity for verdict in verdicts) == "unknown"
+        return None if unknown or not opportunities else violations / opportunities
 
     return rate
 

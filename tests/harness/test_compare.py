@@ -161,7 +161,10 @@ def test_a_test_fewer_makes_nothing_worse() -> None:
 
 def test_what_is_worse_is_said_with_the_largest_first() -> None:
     """A name that rose most stands before one that rose less, with its counts."""
-    one, two = chain("stale-read", 1), chain("resurrection", 5, 9, 12) | chain("superseded-active", 2)
+    one, two = (
+        chain("stale-read", 1),
+        chain("resurrection", 5, 9, 12) | chain("superseded-active", 2),
+    )
     (line,) = compare([run()], [run(one | two)]).worse
     assert line == (
         "memory: worse in C2 (resurrection 0 -> 3, superseded-active 0 -> 1), C1 (stale-read 0 -> 1)"

@@ -71,6 +71,18 @@ def test_a_reader_that_has_gone_hears_no_verdict(runs: Path) -> None:
         assert process.wait() in (1, 2)
 
 
+def test_a_reader_that_has_gone_is_nobodys_fault(runs: Path) -> None:
+    """`head` ends a listing without a word, and no memory is blamed for it."""
+    command = [sys.executable, "-m", "steeltrap", "report", str(runs / "good")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert "" == process.stderr.read()
+        assert 0 == process.wait()
+
+
 def test_a_memory_that_ends_the_process_is_no_success(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

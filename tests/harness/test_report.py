@@ -246,3 +246,17 @@ def test_install_is_true_or_false(capsys: pytest.CaptureFixture[str]) -> None:
     """Anything else is refused by name."""
     assert 2 == main(["run", "system=flat", "install=mem0"])
     assert "install=mem0: write true or false" in capsys.readouterr().err
+
+
+def test_a_sweep_without_a_value_is_nothing_to_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty range is said so."""
+    assert 2 == main(["run", "system=flat", "seed=range(0,0)"])
+    assert "nothing to run" in capsys.readouterr().err
+
+
+def test_a_page_is_a_file(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder in its place is refused with what to write."""
+    assert 1 == main(["report", str(runs), "--html", str(tmp_path)])
+    assert (
+        f"is a folder; give the page a name, as {tmp_path / 'page.html'}" in capsys.readouterr().err
+    )

@@ -13,7 +13,7 @@ from steeltrap.harness.cli import main
 from steeltrap.harness.history import HistoryError, read_events
 from steeltrap.harness.record import RecordError
 from steeltrap.harness.retrace import ITEMS, played, story
-from steeltrap.harness.script import Probe, Script, Turn
+from steeltrap.harness.script import Audit, Probe, Script, Turn, topic_of
 from steeltrap.harness.store import Cell, read_cell
 from steeltrap.harness.trajectory import LONGEST, Played, Story
 from steeltrap.harness.verdict import Violation
@@ -90,6 +90,22 @@ def test_each_step_has_what_became_of_it(cell: Cell, run: Played) -> None:
     for shown in run.shown:
         assert len(shown.items) == len(shown.places) <= min(ITEMS, shown.given)
         assert all(0 <= number < len(run.items) for number in shown.items)
+
+
+def test_what_speaks_of_the_unit_stands_first(script: Script, told: Story, run: Played) -> None:
+    """Of what a look-up gave, items on the unit are kept before others, in the order given."""
+    audits = [s for s in run.shown if told.lines[s.i].kind == "audit" and len(s.items) > 1]
+    assert audits
+    moved = 0
+    for shown in audits:
+        step = script.steps[shown.i]
+        assert isinstance(step, Audit)
+        on_it = [topic_of(step.unit) in run.items[number].text for number in shown.items]
+        first, *_, last = shown.places
+        moved += shown.places != sorted(shown.places)
+        assert shown.places[on_it.count(True) :] == sorted(shown.places[on_it.count(True) :])
+        assert first and last
+    assert moved
 
 
 def test_verdicts_are_those_that_the_run_was_scored_with(cell: Cell, run: Played) -> None:
@@ -173,6 +189,7 @@ def test_a_shrunk_conversation_stands_beside_its_run(run: Played) -> None:
     (witness,) = run.witnesses
     assert ("exposed-history", "shrunk/exposed-history.jsonl") == (witness.name, witness.file)
     assert witness.story.turns <= 4
+    assert witness.limit is None
 
 
 def test_is_the_same_each_time(cell: Cell, script: Script, told: Story, run: Played) -> None:
