@@ -40,6 +40,9 @@ class Notebook:
             raise MemoryFault("not open")
         return self.turns
 
+    def _of(self, tenant: str) -> list[Utterance]:
+        return [turn for turn in self._opened() if turn.tenant == tenant]
+
     # endregion
     # region more
     def active(self, tenant: str) -> list[Item]:
@@ -61,8 +64,6 @@ class Notebook:
         return copy
 
     # endregion
-    def _of(self, tenant: str) -> list[Utterance]:
-        return [turn for turn in self._opened() if turn.tenant == tenant]
 
 
 # region help
