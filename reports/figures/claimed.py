@@ -93,7 +93,7 @@ def _draw(data: pd.DataFrame) -> drawn.Figure:
 
 def _words(row: dict[Any, Any]) -> str:
     if not row["opportunities"]:
-        return "not seen"
+        return "unknown"
     counts = f"{row['violations']}/{row['opportunities']}"
     if row["measured"] in ("held", "unknown"):
         return f"{row['measured']}\n{counts}"

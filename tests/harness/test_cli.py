@@ -462,7 +462,14 @@ def test_shrink_takes_a_script_a_number_or_a_unit(shell: Shell, stored: Path) ->
     assert "no number 99999" in shell("shrink", str(stored), "99999", code=1)
     assert "give system=NAME" in shell("shrink", "two.jsonl", "stale-read", code=2)
     assert "says itself how it was run" in shell("shrink", str(stored), "1", "system=flat", code=2)
-    assert "spec.json: cannot be read" in shell("shrink", str(shell.folder), "stale-read", code=1)
+    empty = shell.folder / "empty"
+    empty.mkdir()
+    assert "spec.json: cannot be read" in shell("shrink", "empty", "stale-read", code=1)
+    several = shell("shrink", str(stored.parent), second["name"], code=1)
+    assert f"holds several runs; give one of them, as {stored}" in " ".join(several.split())
+    assert "shrunk" in shell("shrink", stored.name, second["name"])
+    shutil.copytree(stored, shell.folder / "runs" / "other" / stored.name)
+    assert "there are several, give one" in shell("shrink", stored.name, "1", code=1)
     assert "no file and no folder" in shell("shrink", "nowhere", "stale-read", code=1)
 
 

@@ -377,8 +377,31 @@ def test_claims_stand_beside_what_was_measured() -> None:
         (row["claimed"], row["measured"]) for row in rows(found)
     ]  # fmt: skip
     text = words(found.draw(found.data))
-    assert {"◐ 45.0%\n9/20", "✗ 50.0%\n10/20", "✓ held\n0/20", "? not seen"} <= set(text)
+    assert {"◐ 45.0%\n9/20", "✗ 50.0%\n10/20", "✓ held\n0/20", "? unknown"} <= set(text)
     assert {"claim: yes", "no claim"} <= set(text)
+
+
+def test_nothing_was_claimed_of_a_model_that_was_made_to_fail() -> None:
+    """Runs with a dial turned have no row beside the claims."""
+    verdicts = {condition: verdict(condition, 9) for condition in CONDITIONS}
+    plain, turned = record("gem", verdicts=verdicts), record("gem missed", verdicts=verdicts)
+    turned.spec.model = {"name": "ideal", "missed": 0.4}
+    found = named(figures([plain, turned], [CLAIM]), "claimed-and-measured")
+    assert {"gem"} == {row["system"] for row in rows(found)}
+
+
+def test_what_is_unknown_has_no_rate_on_a_dial() -> None:
+    """A condition that could not be judged is left out, and is not nought."""
+    hidden = [msgspec.json.decode(msgspec.json.encode(one), type=Record) for one in DIALS]
+    for one in hidden:
+        if one.spec.model["missed"] == 0.1:
+            one.outcome.verdicts["C1"].validity = "unknown"
+    drawn = rows(named(figures(hidden), "model-failures"), measure="C1")
+    assert [0.0, 0.4] == [row["missed"] for row in drawn]
+    table = dials(hidden)
+    assert table
+    told = [row for row in table.numbers if row["measure"] == "C1" and row["missed"] == 0.1]
+    assert [None] == [row["rate"] for row in told]
 
 
 # ---------------------------------------------------------------- looks

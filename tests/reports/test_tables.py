@@ -19,7 +19,7 @@ from steeltrap.harness.record import (
     Timing,
 )
 from steeltrap.harness.script import Header
-from steeltrap.harness.verdict import CONDITIONS, NAMES, ConditionVerdict, Tally, judge
+from steeltrap.harness.verdict import BEYOND, CONDITIONS, NAMES, ConditionVerdict, Tally, judge
 from steeltrap.reports import layout, tables
 from steeltrap.reports.facts import comparable, facts, notes
 
@@ -137,6 +137,16 @@ def printed(records: list[Record], width: int = 80) -> str:
 def test_console_fits_80_columns_and_says_this() -> None:
     """Each system has rate, interval and opportunities, and what was not seen is named so."""
     assert printed(RECORDS) == CONSOLE
+
+
+def test_what_lies_beyond_the_six_is_said_below_them() -> None:
+    """A memory that holds the six and leaks is not passed over in silence."""
+    leaking = msgspec.convert(msgspec.to_builtins(RECORDS[0]), Record)
+    leaking.outcome.verdicts[BEYOND] = verdict(BEYOND, 3)
+    table = tables.conditions([leaking, *RECORDS[3:]])
+    assert table
+    assert f"Beyond the six, flat-window: {NAMES[BEYOND][0]} 3/20." in table.notes
+    assert sum("Beyond" in note for note in table.notes) == 1
 
 
 def test_long_names_are_broken_and_numbers_are_not_cut() -> None:
