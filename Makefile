@@ -15,7 +15,7 @@ run: .venv/.ready
 	$(BIN)/steeltrap run experiment=$(experiment) install=true
 
 test: .venv/.ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 .venv/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 13) or sys.exit( \
