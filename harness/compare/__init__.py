@@ -123,12 +123,18 @@ def _rise(measure: Measure) -> float:
 def _named(measure: Measure, found: Versus) -> str:
     """A condition with the names that rose most; a name with its counts."""
     if measure.name in CONDITION_OF:
-        return f"{measure.name} {measure.base:g} -> {measure.new:g}"
+        return _moved(measure)
     under = [v for v in found.violations if not v.family and CONDITION_OF[v.name] == measure.name]
     risen = sorted((v for v in under if _rise(v) > 0), key=_rise, reverse=True)
-    names = [f"{one.name} {one.base:g} -> {one.new:g}" for one in risen[:_NAMES_TOLD]]
+    names = [_moved(one) for one in risen[:_NAMES_TOLD]]
     names += ["…"] if len(risen) > _NAMES_TOLD else []
     return f"{measure.name} ({', '.join(names)})" if names else measure.name
+
+
+def _moved(measure: Measure) -> str:
+    """`resurrection 0 -> 3`; what was put to no test has no number."""
+    base, new = ("untested" if n is None else f"{n:g}" for n in (measure.base, measure.new))
+    return f"{measure.name} {base} -> {new}"
 
 
 def _unruled(rules: Sequence[Rule]) -> set[str]:

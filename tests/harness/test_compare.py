@@ -171,6 +171,13 @@ def test_what_is_worse_is_said_with_the_largest_first() -> None:
     )
 
 
+def test_a_name_that_was_put_to_no_test_before_has_no_number() -> None:
+    """What only NEW was tested for and shows is told without a count of BASE."""
+    base, new = run(), run(chain("half-applied", 5))
+    del base.sample.names["half-applied"]
+    assert compare([base], [new]).worse == ["memory: worse in C2 (half-applied untested -> 1)"]
+
+
 def test_a_new_kind_of_violation_is_worse_where_its_condition_is_not() -> None:
     """Three resurrections are not paid for with three superseded values less."""
     base = run(chain("superseded-active", 5, 9, 12, 14))
