@@ -348,7 +348,9 @@ def write_page(done: Sequence[Found], path: Path, out: Console, aside: Console) 
         raise StoreError(f"{path}: is a folder; give the page a name, as {path / 'page.html'}")
     stories: dict[str, Story] = {}
     runs = []
-    for cell, _ in _watched(sorted(newest(done), key=_place), "runs", aside):
+    # of one script the longest life first, since that is what one comes to look at
+    longest = sorted(newest(done), key=lambda one: (-one.record.outcome.turns, _place(one)))
+    for cell, _ in _watched(longest, "runs", aside):
         script, sha256 = Script.read(cell.script), cell.spec.script_sha256
         if sha256 not in stories:
             stories[sha256] = story(script, sha256)

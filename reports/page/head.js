@@ -11,10 +11,11 @@ function fillHead() {
   fillLegend();
 }
 
-/** Name and seed; two that share both are told apart by the beginning of their sha256. */
+/** Name and seed; those that share both are told apart by their length, or else by their sha256. */
 function scriptWords(story) {
   const alike = TOLD.stories.filter((other) => other.name === story.name && other.seed === story.seed);
-  return `${story.name}, seed ${story.seed}${alike.length > 1 ? ` (${story.sha256.slice(0, 8)})` : ""}`;
+  const long = new Set(alike.map((other) => other.turns)).size === alike.length ? `${story.turns} turns` : story.sha256.slice(0, 8);
+  return `${story.name}, seed ${story.seed}${alike.length > 1 ? ` (${long})` : ""}`;
 }
 
 function fillRuns() {
