@@ -8,11 +8,12 @@ from typing import Final
 
 from steeltrap.harness.record import Record
 from steeltrap.reports.claims import Claim
+from steeltrap.reports.dialled import along_a_dial
 from steeltrap.reports.facts import comparable, title
 from steeltrap.reports.figures.claimed import claimed_and_measured
 from steeltrap.reports.figures.cost import recall_and_cost
 from steeltrap.reports.figures.curves import propagation, staleness
-from steeltrap.reports.figures.dials import curves, model_failures
+from steeltrap.reports.figures.dials import model_failures
 from steeltrap.reports.figures.dose import dose_response
 from steeltrap.reports.figures.figure import Figure, files, save
 from steeltrap.reports.figures.matrix import matrix
@@ -57,7 +58,7 @@ def figures(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[Fig
         claims: what makers say of their systems.
     """
     groups = comparable(records)
-    turned = [curves(group) for group in groups]
+    turned = [along_a_dial(group) for group in groups]
     names = [name for found in turned if found for name in found.systems]
     shown = looks([*names, *(name for group in groups for name in by_system(group))])
     made = []

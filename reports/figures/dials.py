@@ -4,54 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from steeltrap.harness.record import Record
 from steeltrap.harness.verdict import CONDITIONS, merge
+from steeltrap.reports.dialled import DIALS, Curves
 from steeltrap.reports.figures.estimates import estimate, mean, over_seeds
 from steeltrap.reports.figures.figure import Figure
 from steeltrap.reports.figures.parts import legend, letter, panels, percent_axis, points
 from steeltrap.reports.figures.style import TWO_COLUMNS, Look, house
-from steeltrap.reports.numbers import once
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib import figure as drawn
 
-__all__ = ["Curves", "curves", "model_failures"]
-
-DIALS: Final = ("missed", "wrong_host", "overlooked", "invented")
-_LABELS: Final = {
-    "missed": "share of facts missed",
-    "wrong_host": "share of facts put to another topic",
-    "overlooked": "share of contradictions overlooked",
-    "invented": "facts invented for each that was told",
-}
-_FEWEST: Final = 3
-"""Points that make a curve."""
-
-
-class Curves(NamedTuple):
-    """Records of several systems along one dial of the ideal model."""
-
-    dial: str
-    shares: list[float]
-    systems: dict[str, dict[float, list[Record]]]
-    """System, without the setting of the dial -> share -> a record a seed."""
-
-
-def curves(records: Sequence[Record]) -> Curves | None:
-    """The records along the one dial that differs between them; None where none or several do."""
-    ideal = [record for record in records if record.spec.model.get("name") == "ideal"]
-    turned = [dial for dial in DIALS if len(_values(ideal, dial)) >= _FEWEST]
-    if len(turned) != 1 or any(len(_values(ideal, d)) > 1 for d in DIALS if d not in turned):
-        return None
-    dial = turned[0]
-    systems: dict[str, dict[float, list[Record]]] = {}
-    for record in ideal:
-        own = systems.setdefault(_system(record, dial), {})
-        own.setdefault(record.spec.model.get(dial, 0.0), []).append(record)
-    return Curves(dial, _values(ideal, dial), systems)
+__all__ = ["model_failures"]
 
 
 def model_failures(found: Curves, looks: Mapping[str, Look]) -> Figure | None:
@@ -61,18 +28,18 @@ def model_failures(found: Curves, looks: Mapping[str, Look]) -> Figure | None:
     rows = [
         {"measure": what, "system": system, found.dial: share, **value}
         for what, measure in _MEASURES.items()
-        for system, own in found.systems.items()
+        for system in found.systems
         for share in found.shares
-        if (value := measure(once(own.get(share, []))))
+        if (value := measure(found.at(system, share)))
     ]
     if not rows:
         return None
     data = pd.DataFrame(rows)
     caption = (
-        f"Violation rates and recall against the {_LABELS[found.dial]} by the model that a system "
+        f"Violation rates and recall against the {DIALS[found.dial]} by the model that a system "
         f"asks, pooled over seeds. {over_seeds(data)}"
     )
-    draw = partial(_draw, looks, _LABELS[found.dial])
+    draw = partial(_draw, looks, DIALS[found.dial])
     return Figure("model-failures", "Sensitivity to the model's failures", caption, data, draw)
 
 
@@ -102,16 +69,6 @@ def _draw(looks: Mapping[str, Look], x_label: str, data: pd.DataFrame) -> drawn.
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def _values(records: Sequence[Record], dial: str) -> list[float]:
-    return sorted({record.spec.model.get(dial, 0.0) for record in records})
-
-
-def _system(record: Record, dial: str) -> str:
-    """The system's name without the setting of the dial."""
-    parts = record.spec.system.split(" ")
-    return " ".join(part for part in parts if not part.startswith(f"model.{dial}="))
 
 
 def _rate(condition: str) -> Callable[[Sequence[Record]], dict[str, Any] | None]:
