@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from steeltrap.harness.history import read_events
 from steeltrap.harness.record import Record
-from steeltrap.harness.script import Header, Script, read_steps
+from steeltrap.harness.script import Header, read_steps
 from steeltrap.harness.store import Cell, StoreError, read_cell, write
-from steeltrap.harness.trajectory import Story
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -341,21 +340,14 @@ def write_page(done: Sequence[Found], path: Path, out: Console, aside: Console) 
         StoreError: it cannot be written.
         RecordError, ScriptError, HistoryError: a run cannot be read.
     """
-    from steeltrap.harness.retrace import played, story
+    from steeltrap.harness.retrace import looked_at
     from steeltrap.reports.page import render
 
     if path.is_dir():
         raise StoreError(f"{path}: is a folder; give the page a name, as {path / 'page.html'}")
-    stories: dict[str, Story] = {}
-    runs = []
     # of one script the longest life first, since that is what one comes to look at
     longest = sorted(newest(done), key=lambda one: (-one.record.outcome.turns, _place(one)))
-    for cell, _ in _watched(longest, "runs", aside):
-        script, sha256 = Script.read(cell.script), cell.spec.script_sha256
-        if sha256 not in stories:
-            stories[sha256] = story(script, sha256)
-        runs.append(played(cell, script, stories[sha256]))
-    text = render(list(stories.values()), runs)
+    text = render(*looked_at(one.cell for one in _watched(longest, "runs", aside)))
     _make(path.parent)
     write(path, text.encode())
     out.print(f"Page: {path}", markup=False)
