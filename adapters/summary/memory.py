@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Final
 
 import msgspec
 
+from steeltrap.adapters.chat import Chat, prompts
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 from steeltrap.harness.tokens import count
@@ -20,19 +17,6 @@ __all__ = ["NOTHING", "Summary"]
 
 NOTHING: Final = "NONE"
 """What the model says where nothing is worth keeping."""
-
-
-class _Prompt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry of `prompts.toml`."""
-
-    system: str
-    user: str
-
-
-@cache
-def _prompts() -> dict[str, _Prompt]:
-    text = (files("steeltrap.adapters.summary") / "prompts.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, _Prompt])
 
 
 class _Kept(msgspec.Struct):
@@ -73,16 +57,17 @@ class Summary:
                 f"summary: keep_tokens={keep_tokens} has to be at least 0 and below"
                 f" trigger_tokens={trigger_tokens}"
             )
-        if prompt not in _prompts():
-            raise ValueError(f"summary: prompt={prompt}: there are {', '.join(_prompts())}")
+        known = prompts("steeltrap.adapters.summary")
+        if prompt not in known:
+            raise ValueError(f"summary: prompt={prompt}: there are {', '.join(known)}")
         self._trigger_tokens, self._keep_tokens = trigger_tokens, keep_tokens
-        self._prompt = _prompts()[prompt]
-        self._models: Models | None = None
+        self._prompt = known[prompt]
+        self._chat = Chat("summary")
         self._kept: dict[str, _Kept] | None = None
 
     def connect(self, models: Models) -> None:
         """Have this model write."""
-        self._models = models
+        self._chat.connect(models)
 
     def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
         """Begin an empty memory.
@@ -90,20 +75,12 @@ class Summary:
         Raises:
             MemoryFault: there is no model.
         """
-        if self._models is None:
-            raise MemoryFault("summary: no model is connected; call connect(models) first")
-        from openai import OpenAI
-
-        self._client = OpenAI(
-            base_url=self._models.openai_url, api_key=self._models.key,
-            timeout=self._models.timeout_s, max_retries=self._models.retries,
-        )  # fmt: skip
+        self._chat.open()
         self._kept = {}
 
     def close(self) -> None:
         """Drop everything."""
-        if self._kept is not None:
-            self._client.close()
+        self._chat.close()
         self._kept = None
 
     # ------------------------------------------------------------ telling and asking
@@ -127,30 +104,14 @@ class Summary:
         return place
 
     def _summarised(self, summary: Sequence[str], turns: Sequence[Utterance]) -> tuple[str, ...]:
-        from openai import OpenAIError
-
-        assert self._models is not None
         told = [{"at": turn.at, "role": turn.role, "text": turn.text} for turn in turns]
-        user = Template(self._prompt.user.strip()).substitute(
-            summary="\n".join(summary) or NOTHING,
-            turns="\n".join(msgspec.json.encode(one).decode() for one in told),
-        )
-        try:
-            reply = self._client.chat.completions.create(
-                model=self._models.chat,
-                temperature=0,
-                messages=[
-                    {"role": "system", "content": self._prompt.system.strip()},
-                    {"role": "user", "content": user},
-                ],
+        said = self._chat.text(
+            self._prompt.messages(
+                summary="\n".join(summary) or NOTHING,
+                turns="\n".join(msgspec.json.encode(one).decode() for one in told),
             )
-        except OpenAIError as error:
-            raise MemoryFault(f"summary: the model could not be asked: {error}") from error
-        choice = reply.choices[0]
-        if choice.finish_reason != "stop" or not (choice.message.content or "").strip():
-            # half a summary would lose the rest without a word
-            raise MemoryFault(f"summary: the model's summary is not whole ({choice.finish_reason})")
-        lines = (" ".join(line.split()) for line in str(choice.message.content).split("\n"))
+        )
+        lines = (" ".join(line.split()) for line in said.split("\n"))
         return tuple(line for line in lines if line not in ("", NOTHING))
 
     def retrieve(self, query: Query) -> Sequence[Item]:
