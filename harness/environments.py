@@ -2,8 +2,9 @@
 
 What belongs into one is pinned in `adapters/NAME/requirements.txt`, or in a file of the user's,
 whose path is then the name. It is made by uv in the cache folder, at `environments/NAME-HASH`: the
-hash is of the pins and of the Python, so that other pins are another environment. It is made aside
-and renamed when it is whole.
+hash is of the pins and of the Python, so that other pins are another environment. Its Python is this
+one, or a newer one of the machine's where the pins need it. It is made aside and renamed when it is
+whole.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from steeltrap.harness import pythons
 from steeltrap.harness.memory import Item, Lists, Memory, MemoryFault, Query, Utterance
 from steeltrap.harness.models import Models, UsesModels
+from steeltrap.harness.pythons import NoPython, Version
 from steeltrap.harness.remote import Remote, WorkerError, scratch
 from steeltrap.harness.tokens import cache_folder
 from steeltrap.harness.worker import as_memory
@@ -104,8 +107,20 @@ def folder(name: str) -> Path:
     Raises:
         EnvironmentFault: there is no such environment.
     """
+    return _folder(name)[0]
+
+
+def _folder(name: str) -> tuple[Path, Version]:
+    """The folder, and the version of its Python: one that is there before the best one."""
+    versions = pythons.fitting(_requirements(name).read_text())
+    folders = [(_for(name, version), version) for version in versions]
+    return next((one for one in folders if _python(one[0]).exists()), folders[0])
+
+
+def _for(name: str, version: Version) -> Path:
     required = _requirements(name)
-    pinned = hashlib.sha256(required.read_bytes() + str(sys.implementation.cache_tag).encode())
+    tag = f"{sys.implementation.name}-{version[0]}{version[1]}"
+    pinned = hashlib.sha256(required.read_bytes() + tag.encode())
     named = f"{required.parent.name}-{pinned.hexdigest()[:12]}"
     return cache_folder().absolute() / "environments" / named
 
@@ -163,7 +178,9 @@ def install(name: str, say: Callable[[str], object]) -> Path:
     Raises:
         EnvironmentFault: it cannot be made; nothing half is left.
     """
-    made = folder(name)
+    made, base = folder(name), Path(sys.executable)
+    if not _python(made).exists():
+        made, base = _planned(name)
     waiting = f"{name}: another installation is at work; waiting for it"
     with _alone(made, lambda: say(waiting)) as lock:
         if _python(made).exists():
@@ -174,7 +191,7 @@ def install(name: str, say: Callable[[str], object]) -> Path:
             shutil.rmtree(left, ignore_errors=True)
         say(f"{name}: installing from {_requirements(name)} into {made}")
         try:
-            _make(name, part, lock)
+            _make(name, base, part, lock)
             os.replace(part, made)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -182,11 +199,20 @@ def install(name: str, say: Callable[[str], object]) -> Path:
     return _python(made)
 
 
-def _make(name: str, part: Path, lock: int) -> None:
+def _planned(name: str) -> tuple[Path, Path]:
+    """Where an environment is to be made, and by which Python."""
+    try:
+        base, version = pythons.search(pythons.fitting(_requirements(name).read_text()))
+    except NoPython as error:
+        raise EnvironmentFault(f"{name} {error}") from None
+    return _for(name, version), base
+
+
+def _make(name: str, base: Path, part: Path, lock: int) -> None:
     required, python = str(_requirements(name)), str(_python(part))
     sync = ("pip", "sync", "--require-hashes", "--compile-bytecode", "--python", python, required)
     index = _index()
-    for arguments in (("venv", "--quiet", "--python", sys.executable, str(part)), sync):
+    for arguments in (("venv", "--quiet", "--python", str(base), str(part)), sync):
         if _uv(arguments, index, lock):
             raise EnvironmentFault(
                 f"{name}: not installed; what uv says of it stands above. A mirror that is set for"
@@ -277,22 +303,23 @@ def doctor(
         words = " (one is there, from other pins or for another Python)" if any(others) else ""
         yield Check("environment", False, f"{missing}{words}")
         return
-    yield Check("environment", True, str(folder(name)))
-    yield from _inside(python, {one: pins(name).get(one, []) for one in ("msgspec", *packages)})
+    made, version = _folder(name)
+    yield Check("environment", True, str(made))
+    wanted = {one: pins(name).get(one, []) for one in ("msgspec", *packages)}
+    yield from _inside(python, version, wanted)
     if node is not None:
         yield from _worker(node, python, packages, passes, "posthog" in pins(name))
 
 
-def _inside(python: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[Check]:
+def _inside(python: Path, made_by: Version, wanted: Mapping[str, Sequence[str]]) -> Iterator[Check]:
     """Python and packages, by asking a worker there."""
     try:
         found = Remote({"_target_": _path(Packages), "names": list(wanted)}, python=python)
     except WorkerError as error:
         yield Check("python", False, str(error))
         return
-    here = ".".join(map(str, sys.version_info[:2]))
     version = found.versions["python"]
-    yield Check("python", version.startswith(f"{here}."), version)
+    yield Check("python", version.startswith(f"{made_by[0]}.{made_by[1]}."), version)
     for name, versions in wanted.items():
         words = found.identity[name]
         pinned = "" if words in versions else f"; pinned: {' or '.join(versions) or 'none'}"

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from steeltrap.harness import environments
+from steeltrap.harness import environments, pythons
 from steeltrap.harness.commands import systems
 from steeltrap.harness.commands.systems import System
 from steeltrap.harness.environments import EnvironmentFault, EnvironmentMissing
@@ -75,6 +75,34 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wheel = make(simple / name)
         (simple / name / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
     return simple
+
+
+@pytest.fixture(scope="session")
+def index_of_any(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package index of one package for any Python, which only has the name of msgspec."""
+    simple = tmp_path_factory.mktemp("any")
+    name, info = "msgspec-0.0.1-py3-none-any.whl", "msgspec-0.0.1.dist-info"
+    (simple / "msgspec").mkdir()
+    with zipfile.ZipFile(simple / "msgspec" / name, "w") as wheel:
+        wheel.writestr("msgspec.py", "")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: msgspec\nVersion: 0.0.1\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    (simple / "msgspec" / "index.html").write_text(f'<a href="{name}">{name}</a>')
+    return simple
+
+
+@pytest.fixture(scope="session")
+def newer() -> str:
+    """The version of a newer Python of this machine."""
+    major, minor = pythons.HERE
+    try:
+        _, found = pythons.search([(major, minor + 1), (major, minor + 2)])
+    except pythons.NoPython as none:
+        pytest.skip(f"this test {none}")
+    return f"{found[0]}.{found[1]}"
 
 
 @pytest.fixture(scope="session")
@@ -180,6 +208,15 @@ def test_other_pins_are_another_environment(alone: Path, pinned: Callable[..., s
     assert environments.folder(pinned()) == environments.folder(pinned())
 
 
+def test_another_python_is_another_environment(
+    alone: Path, pinned: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the benchmark on two Pythons has each system twice."""
+    here = environments.folder(pinned())
+    monkeypatch.setattr(pythons, "HERE", (3, 97))
+    assert here != environments.folder(pinned())
+
+
 # ---------------------------------------------------------------- installing
 
 
@@ -206,6 +243,36 @@ def test_a_system_runs_in_its_own_environment(
     (item,) = remote.retrieve(Query("p1", "2026-03-02T10:00", "acme", "?", 10))
     assert "one" == item.text
     remote.close()
+
+
+def test_pins_for_a_newer_python_get_one(
+    alone: Path, newer: str, index_of_any: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made by a Python of the machine that fits, and found from then on."""
+    requirements = tmp_path / "odd" / "requirements.txt"
+    name = write(requirements, index_of_any)
+    text = requirements.read_text()
+    requirements.write_text(f"# made by: uv pip compile --python-version {newer} -\n{text}")
+    monkeypatch.setenv("PIP_INDEX_URL", index_of_any.as_uri())
+    python = environments.install(name, print)
+    program = "import sys, msgspec; print('%d.%d' % sys.version_info[:2])"
+    told = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True)
+    assert f"{newer}\n" == told.stdout
+    monkeypatch.setenv("PATH", "")  # what is installed needs no search
+    assert python == environments.find(name) == environments.install(name, print)
+
+
+def test_pins_for_a_python_that_is_nowhere_are_refused(
+    alone: Path, pinned: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence says which is needed and how one is named; nothing is left."""
+    name = pinned()
+    text = Path(name).read_text()
+    Path(name).write_text(f"# made by: uv pip compile --python-version 3.99 -\n{text}")
+    said = f"^{name} needs Python 3.99; this is .*STEELTRAP_PYTHON=/path/to/python3.99$"
+    with pytest.raises(EnvironmentFault, match=said):
+        environments.install(name, print)
+    assert not alone.exists()
 
 
 def test_an_installation_that_fails_leaves_nothing(
