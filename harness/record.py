@@ -17,6 +17,7 @@ from steeltrap.harness.verdict import ConditionVerdict
 __all__ = [
     "Dose",
     "DoseResponse",
+    "Kept",
     "Outcome",
     "Percentiles",
     "Record",
@@ -191,6 +192,22 @@ class DoseResponse(msgspec.Struct, kw_only=True):
     less those that moved against it, over all pairs (-1 to 1)."""
 
 
+class Kept(msgspec.Struct, kw_only=True):
+    """What became of units of one kind, where what decides is tried: `checks.retention`."""
+
+    when: Literal["told", "waited"]
+    """told: after pressure, no time having passed; waited: after silence as well."""
+    late: bool
+    """Told after the others."""
+    vital: bool
+    """And not trivial."""
+    read: bool
+    """And not left alone."""
+    n: int
+    left: int
+    """Those that were listed then."""
+
+
 class Outcome(msgspec.Struct, kw_only=True):
     """What a run found; the same for the same script, seed and versions."""
 
@@ -222,6 +239,9 @@ class Outcome(msgspec.Struct, kw_only=True):
     """By lag in turns: [violations of C1 to C3 that answered a superseded value, probes]."""
     missed_by_hop: dict[str, list[int]] = {}
     """By hop: [missed propagations, opportunities]."""
+    by_rule: dict[str, list[int]] = {}
+    """By kind of rule, for dependents one edge away: [missed, wrong, served as waiting for review,
+    opportunities]."""
     served_tokens_mean: float | None = None
     """Tokens (o200k_base) put before the reader, per query."""
     served_tokens_total: int = 0
@@ -246,6 +266,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     """What twins showed, other than of reading (C6)."""
     dose: DoseResponse | None = None
     """None where the script gives no doses."""
+    retention: list[Kept] = []
+    """By kind of unit, where the script tries what decides."""
     fingerprint: str = ""
     """sha256 of the history without its wall times."""
     twins: dict[str, str] = {}

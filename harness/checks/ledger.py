@@ -107,6 +107,8 @@ class Ledger:
         self.doubts: list[Doubt] = []
         self.erased: dict[str, None] = {}
         self.edges: dict[str, list[str]] = {}
+        self.rules: dict[tuple[str, str], str] = {}
+        """(source, dependent) -> the kind of rule between them."""
         self._associated: dict[str, list[str]] = {}
         self._moved: dict[str, int] = {}
 
@@ -165,6 +167,7 @@ class Ledger:
                 account.injected[op.value] = None
             case "depend" if op.target:
                 self.edges.setdefault(op.unit, []).append(op.target)
+                self.rules[op.unit, op.target] = op.rule.kind if op.rule else ""
                 self._mark_cycle(op.unit)
             case "tell" | "revise" if op.valid_at and op.value:
                 account.superseded[op.value] = None

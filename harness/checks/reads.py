@@ -96,6 +96,8 @@ class Dependency:
         self.sheet = Sheet("C3")
         self.inferable = 0
         self.missed_by_hop: dict[int, list[int]] = {}
+        self.by_rule: dict[str, list[int]] = {}
+        """See `Outcome.by_rule`."""
 
     def probe(self, view: View) -> None:
         """Look at one judged answer."""
@@ -117,6 +119,8 @@ class Dependency:
         self.sheet.test(names, ledger.turns, *found)
         if probe.hop:
             self._by_hop(view, finding)
+        if probe.hop == 1:
+            self._by_rule(view, finding)
 
     def _by_hop(self, view: View, finding: Finding) -> None:
         missed = finding.name == "missed-propagation"
@@ -125,6 +129,14 @@ class Dependency:
         row[1] += 1
         if missed and self._could_infer(view, finding.probe):
             self.inferable += 1
+
+    def _by_rule(self, view: View, finding: Finding) -> None:
+        kind = view.ledger.rules.get((finding.probe.via or "", finding.probe.unit or ""), "")
+        row = self.by_rule.setdefault(kind, [0, 0, 0, 0])
+        row[0] += finding.name == "missed-propagation"
+        row[1] += finding.name == "wrong-propagation"
+        row[2] += finding.answer.kind == "review"
+        row[3] += 1
 
     def _could_infer(self, view: View, probe: Probe) -> bool:
         """Whether the rule and the new value of the source were both served."""

@@ -19,6 +19,7 @@ from steeltrap.harness.checks.dose import Doses
 from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge_past
 from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
+from steeltrap.harness.checks.retention import Retention
 from steeltrap.harness.checks.sheet import Listing, View
 from steeltrap.harness.checks.sighting import Compared, Comparison
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
@@ -106,7 +107,7 @@ class Scorer:
         self._c2 = TransitionSoundness(capabilities)
         self._resurrection = Resurrection(self._c2.sheet)
         self._c4, self._c5 = Provenance(capabilities), BoundedState(capabilities)
-        self.c6, self._doses = Adaptation(), Doses()
+        self.c6, self._doses, self._retention = Adaptation(), Doses(), Retention()
         self._files = traces.Files(self._beyond.sheet)
         self._left_standing: set[str] = set()
         """Twins without something that here could not be erased."""
@@ -183,6 +184,7 @@ class Scorer:
         self._ingested += tokens.count(turn.text)
         self._catalogue.hear(turn, self.ledger.before(turn))
         self.ledger.hear(turn, done=done)
+        self._retention.hear(turn, self.ledger.turns)
         for change in turn.changes:
             self.ledger.change(change, turn.id, unsure=not done)
             if change.value is not None and change.cause == "derived":
@@ -208,7 +210,7 @@ class Scorer:
             if probe.ask == "current":
                 view.exposed = self._exposed(probe, view)
                 self._count(probe, view)
-        for check in (self._c1, self._resurrection, self._c2, self._c3, self._c5, self.c6, self._doses, self._beyond):  # fmt: skip
+        for check in (self._c1, self._resurrection, self._c2, self._c3, self._c5, self.c6, self._doses, self._retention, self._beyond):  # fmt: skip
             check.probe(view)
         if view.finding is not None and probe.ask == "current":
             self._remember(probe, view.finding)
@@ -312,6 +314,7 @@ class Scorer:
             self._c2.listing(view)
             self._beyond.listing(view)
             self._doses.listing(view)
+            self._retention.listing(view)
 
     def _list(self, gauge: Gauge, event: Event) -> Listing:
         """What is listed now, beside what was listed last of tenants that are not listed now."""
@@ -345,7 +348,7 @@ class Scorer:
         if event.versions is None:
             self._reads.queries += 1
             self._reads.served_tokens += event.tokens
-        for check in (self._c4, self._c5, self._doses, self._beyond):
+        for check in (self._c4, self._c5, self._doses, self._retention, self._beyond):
             check.audit(view)
 
     # ------------------------------------------------------------ the end
@@ -399,6 +402,7 @@ class Scorer:
             inferable=self._c3.inferable,
             staleness_by_lag=dict(sorted(reads.stale_by_lag.items(), key=lambda row: int(row[0]))),
             missed_by_hop={str(hop): row for hop, row in sorted(self._c3.missed_by_hop.items())},
+            by_rule=dict(sorted(self._c3.by_rule.items())),
             served_tokens_mean=_share(reads.served_tokens, reads.queries),
             served_tokens_total=reads.served_tokens,
             served_curve=self._served_curve,
@@ -408,6 +412,7 @@ class Scorer:
             growth_exponent=metrics.growth_exponent(self._curve),
             effects=self._effects,
             dose=self._doses.response(),
+            retention=self._retention.kept(),
         )
 
     def _by_family(self) -> dict[str, dict[str, list[int]]]:

@@ -16,6 +16,7 @@ from steeltrap.workloads.families import (
     leakage,
     pressure,
     reported,
+    retention,
     scope,
     trust,
 )
@@ -48,6 +49,7 @@ FAMILIES: dict[str, Family] = {
 
 ALONE: dict[str, Family] = {
     "dose": dose.dose,
+    "retention": retention.retention,
     "leak-asking": leakage.asking,
     "leak-telling": leakage.telling,
     "leak-names": leakage.names,

@@ -1,0 +1,92 @@
+"""What decides what is put away: room, time, age, importance or use. Not judged, but told.
+
+The units of a group were told early or late, are vital or trivial, and were read or not, in every
+combination. What is active is listed after pressure (`told`), when nothing but room can have
+decided, and after silence (`waited`), when time can have. What the survivors have in common names
+the mechanism: "Relevance-Driven Retention" of "Is Agent Memory a Database?" (section 2.1) holds
+capacity and age against use and importance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from steeltrap.harness.checks.sheet import View
+from steeltrap.harness.record import Kept
+from steeltrap.harness.script import Audit, Probe, Turn
+
+__all__ = ["FAMILY", "Retention"]
+
+FAMILY: Final = "retention"
+"""The family whose looks these are."""
+Group = dict[str, None]
+
+
+class Retention:
+    """Watches the units of the family, and which of them are listed."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, int] = {}
+        """Unit -> the number of the turn that told it."""
+        self._reads: Counter[str] = Counter()
+        self._looks: list[frozenset[str]] = []
+        """What was listed, look by look."""
+        self._groups: dict[str, tuple[Group, int]] = {}
+        """By the group of their audits: the units, and how many looks there had been by then."""
+        self._vital: set[str] = set()
+
+    def hear(self, turn: Turn, number: int) -> None:
+        """A unit is told for the first time."""
+        for op in turn.ops:
+            if turn.family == FAMILY and op.op == "tell" and op.unit:
+                self._told.setdefault(op.unit, number)
+                if op.importance == "vital":
+                    self._vital.add(op.unit)
+
+    def probe(self, view: View) -> None:
+        """A unit is read."""
+        probe = view.step
+        assert isinstance(probe, Probe)
+        if probe.family == FAMILY and probe.ask == "current" and probe.observe == "in-script":
+            self._reads[probe.unit or ""] += 1
+
+    def listing(self, view: View) -> None:
+        """What is active now."""
+        assert view.listing is not None
+        if view.step.family == FAMILY:
+            self._looks.append(frozenset(u for u in self._told if view.listing.held.get(u)))
+
+    def audit(self, view: View) -> None:
+        """Tells which units the last two looks were for."""
+        audit = view.step
+        assert isinstance(audit, Audit)
+        if audit.family == FAMILY:
+            group, _ = self._groups.setdefault(audit.group, ({}, len(self._looks)))
+            group[audit.unit] = None
+
+    def kept(self) -> list[Kept]:
+        """How many of each kind were told, and how many were listed at each of the two looks."""
+        total: Counter[tuple[Literal["told", "waited"], bool, bool, bool]] = Counter()
+        left = total.copy()
+        for group, looks in self._groups.values():
+            told_late = sorted(self._told[unit] for unit in group)[len(group) // 2]
+            when: Literal["told", "waited"]
+            for when, look in self._two(looks):
+                for unit in group:
+                    kind = (
+                        when, self._told[unit] >= told_late, unit in self._vital,
+                        bool(self._reads[unit]),
+                    )  # fmt: skip
+                    total[kind] += 1
+                    left[kind] += unit in look
+        return [
+            Kept(when=when, late=late, vital=vital, read=read, n=n, left=left[when, late, vital, read])
+            for (when, late, vital, read), n in sorted(total.items())
+        ]  # fmt: skip
+
+    def _two(self, looks: int) -> Iterator[tuple[Literal["told", "waited"], frozenset[str]]]:
+        if looks >= 2:
+            yield "told", self._looks[looks - 2]
+            yield "waited", self._looks[looks - 1]

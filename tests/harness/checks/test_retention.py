@@ -1,0 +1,153 @@
+"""What decides what is put away, and which rules are followed, is told apart."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from steeltrap.adapters.ideal import Ideal
+from steeltrap.adapters.mutants.dependency import IgnoresReviewRules, NeverPropagates, ScalesWrongly
+from steeltrap.harness.checks import score
+from steeltrap.harness.drive import drive
+from steeltrap.harness.history import read_events, read_header
+from steeltrap.harness.memory import Item
+from steeltrap.harness.readers import Oracle
+from steeltrap.harness.record import Kept, Outcome
+from steeltrap.harness.script import Script
+from steeltrap.workloads.compose import ScriptSettings, compose
+
+QUIET = 100_000
+"""No audit comes between: it would read what is to be left alone."""
+
+
+@cache
+def script(family: str, turns: int) -> Script:
+    settings = ScriptSettings(name=family, turns=turns, families={family: 1}, audit_every=QUIET)
+    return compose(settings, 0)
+
+
+@cache
+def run(make: Callable[[], Ideal], family: str, turns: int = 170) -> Outcome:
+    memory = make()
+    memory.told(script(family, turns))
+    with tempfile.TemporaryDirectory() as folder:
+        memory.open(Path(folder))
+        history = Path(folder) / "history.jsonl"
+        drive(memory, script(family, turns), history, limit=10)
+        return score(
+            script(family, turns), read_events(history),
+            capabilities=read_header(history).capabilities, reader=Oracle(),
+        ).outcome  # fmt: skip
+
+
+class Chooses(Ideal):
+    """Lists so many units: the first by what it goes by."""
+
+    room: ClassVar[int] = 22
+
+    def by(self, name: str) -> float:
+        """The higher the safer."""
+        raise NotImplementedError(name)
+
+    def active(self, tenant: str) -> Sequence[Item]:
+        names = sorted(self.world.by_tenant.get(tenant, {}), key=self.by, reverse=True)
+        return [item for name in names[: self.room] for item in self.listed(name)]
+
+
+class ByAge(Chooses):
+    def by(self, name: str) -> float:
+        return self.world.units[name].entries[0].arrival
+
+
+class ByImportance(Chooses):
+    room: ClassVar[int] = 16
+
+    def by(self, name: str) -> float:
+        return {"vital": 2.0, "normal": 1.0, "trivial": 0.0}[self.world.units[name].importance]
+
+
+class ByUse(Chooses):
+    room: ClassVar[int] = 16
+
+    def by(self, name: str) -> float:
+        return self.saliences.get(name, 0.0)
+
+
+class ByTime(Ideal):
+    """Lists what was told within 60 days before the last maintenance."""
+
+    since = ""
+
+    def maintain(self, at: str) -> None:
+        super().maintain(at)
+        self.since = (datetime.fromisoformat(at) - timedelta(days=60)).isoformat()
+
+    def active(self, tenant: str) -> Sequence[Item]:
+        return [item for item in super().active(tenant) if (item.valid_from or "") >= self.since]
+
+
+def share(kept: list[Kept], when: str, **kind: bool) -> float:
+    rows = [row for row in kept if row.when == when and all(getattr(row, k) == v for k, v in kind.items())]  # fmt: skip
+    return sum(row.left for row in rows) / sum(row.n for row in rows)
+
+
+def effects(kept: list[Kept], when: str) -> dict[str, float]:
+    return {
+        factor: share(kept, when, **{factor: True}) - share(kept, when, **{factor: False})
+        for factor in ("late", "vital", "read")
+    }
+
+
+def test_every_combination_is_tried_alike() -> None:
+    """Eight kinds, each as often as every other, looked at twice, and nothing is gone by itself."""
+    kept = run(Ideal, "retention").retention
+    assert len(kept) == 16
+    assert {row.n for row in kept} == {kept[0].n} and kept[0].n >= 3
+    assert all(row.left == row.n for row in kept)
+
+
+@pytest.mark.parametrize(
+    ("make", "factor"), [(ByAge, "late"), (ByImportance, "vital"), (ByUse, "read")]
+)
+def test_what_decides_is_what_the_survivors_share(make: type[Ideal], factor: str) -> None:
+    """A memory that goes by one thing shows an effect of that, and of nothing else."""
+    found = effects(run(make, "retention").retention, "told")
+    assert found.pop(factor) > 0.6
+    assert max(map(abs, found.values())) < 0.4
+
+
+def test_time_is_told_from_room() -> None:
+    """What runs out by itself is there after the pressure and gone after the silence."""
+    kept = run(ByTime, "retention").retention
+    assert share(kept, "told") == 1.0
+    assert share(kept, "waited") == 0.0
+
+
+def test_nothing_else_is_counted() -> None:
+    """Other scripts try nothing of it."""
+    assert run(Ideal, "dependency-cascade").retention == []
+
+
+def missed(outcome: Outcome) -> dict[str, tuple[bool, bool]]:
+    """By rule, whether any was missed, and whether all were."""
+    return {kind: (row[0] > 0, row[0] == row[3]) for kind, row in outcome.by_rule.items()}
+
+
+def test_rules_are_counted_apart() -> None:
+    """Each kind of rule has its own count, and a defect shows in its own kind alone."""
+    kinds = {"offset", "same", "scaled", "review"}
+    sound = run(Ideal, "dependency-cascade").by_rule
+    assert set(sound) == kinds
+    assert all(not row[0] and not row[1] and row[3] for row in sound.values())
+    assert sound["review"][2] == sound["review"][3]
+    assert all(any_ for any_, _ in missed(run(NeverPropagates, "dependency-cascade")).values())
+    ignoring = missed(run(IgnoresReviewRules, "dependency-cascade"))
+    assert {kind for kind, (any_, _) in ignoring.items() if any_} == {"review"}
+    scaling = run(ScalesWrongly, "dependency-cascade").by_rule
+    assert {kind for kind, row in scaling.items() if row[1]} == {"scaled"}
