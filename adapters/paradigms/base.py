@@ -94,6 +94,10 @@ class Held(msgspec.Struct, frozen=True):
     review: bool = False
     """Somebody has to look at it before it can be relied on."""
     score: float | None = None
+    text: str = ""
+    """The sentence by which it is served, where the store keeps sentences; empty: see `sentence`."""
+    entry: str = ""
+    """Id of the entry, where the store keeps several of a field; empty: topic and field are its id."""
 
 
 class Schema(msgspec.Struct, frozen=True):
@@ -448,7 +452,7 @@ def item(held: Held) -> Item:
     """A stored value in the harness's terms."""
     return Item(
         text=sentence(held),
-        id=f"{held.topic}/{held.field}",
+        id=held.entry or f"{held.topic}/{held.field}",
         sources=held.turns,
         valid_from=held.valid_from,
         valid_to=held.valid_to,
@@ -459,7 +463,7 @@ def item(held: Held) -> Item:
 
 def sentence(held: Held) -> str:
     """The sentence by which a value is served."""
-    return f"The {held.field} of {held.topic} is {held.value}."
+    return held.text or f"The {held.field} of {held.topic} is {held.value}."
 
 
 def key(name: str) -> str:
