@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
 
-from steeltrap.harness.record import Dose, DoseResponse, Outcome, Record, RunSpec, Timing
+from steeltrap.harness.record import Dose, DoseResponse, Kept, Outcome, Record, RunSpec, Timing
 from steeltrap.harness.verdict import CONDITION_OF, NAMES, ConditionVerdict, Tally, judge
 from steeltrap.reports.table1 import (
     CAPABILITIES,
@@ -20,6 +21,7 @@ from steeltrap.reports.table1 import (
     retrieval,
     table_1,
 )
+from steeltrap.reports.table1.mechanisms import choice, choice_words, followed, followed_words
 
 BETA = 1000.0
 
@@ -165,16 +167,111 @@ def test_nothing_measured_is_never_supplied() -> None:
 
 
 def test_rows_are_the_papers_and_those_without_a_system_say_so() -> None:
-    """All eleven families stand in order with the paper's words; settings do not change a family."""
+    """All eleven families stand in order with the paper's words, and below them what it has no row for."""
     table = table_1([record("mem0 model.model=x", hops={"1": [9, 9]})])
     assert table
     families = [row[0] for row in table.rows if row[0]]
     assert [family.name for family in FAMILIES] == families
-    assert 12 == len(families)
+    assert "Generative Agents" == families[10]
+    assert 15 == len(families)
+    known = [system for family in FAMILIES for system in family.systems]
+    assert len(known) == len(set(known))
     relational = next(row for row in table.rows if row[0] == "Relational")
     assert ["Relational", "not run", "paper: None", "paper: Foreign key only"] == relational[:4]
     assert "Fact-extraction (Mem0)" == family_of("mem0-classic x=1").name
     assert "" == family_of("flat").name == family_of("no-such").name
+
+
+def test_a_system_is_one_row_with_the_best_of_its_settings() -> None:
+    """A bound that was set tells what the system does under one; as it comes, where that is no worse."""
+    plain = record("document", told=900, hops={"1": [9, 9]})
+    bound = record("document ttl_days=60", dose=doses([2, 2, 2], FLAT), over_bound=(0, 9),
+                   hops={"1": [9, 9]})  # fmt: skip
+    table = table_1([plain, bound])
+    assert table
+    (line,) = [row for row in table.rows if row[0] == "Key-value / Document"]
+    assert line[1] == "document"
+    cells = {r["capability"]: r for r in table.numbers if r["system"] == "document"}
+    kept = cells["Relevance-driven retention"]
+    assert ("in part", "ttl_days=60") == (kept["mark"], kept["with"])
+    assert "" == cells["Dependency-aware propagation"]["with"]
+    assert "with ttl_days=60" in line[2]
+
+
+# ---------------------------------------------------------------- by what
+
+
+def kept(late: int = 6, vital: int = 6, read: int = 6, waited: int = 6) -> list[Kept]:
+    """Eight kinds of six units; so many are left of those that are early, trivial or not read."""
+    rows = []
+    for when, most in (("told", 6), ("waited", waited)):
+        for kind in product((False, True), repeat=3):
+            left = min(limit for limit, has in zip((late, vital, read), kind, strict=True) if not has) if not all(kind) else 6  # fmt: skip
+            rows.append(
+                Kept(when=when, late=kind[0], vital=kind[1], read=kind[2], n=6, left=min(left, most))  # type: ignore[arg-type]
+            )  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (kept(), "puts nothing away"),
+        (kept(late=1), "capacity: the oldest go"),
+        (kept(vital=1), "capacity: what matters stays"),
+        (kept(read=0), "capacity: what is read stays"),
+        (kept(waited=0), "time: whatever it is"),
+        (kept(late=2, waited=0), "capacity and time: the oldest go"),
+    ],
+)
+def test_what_decides_has_a_name(rows: list[Kept], said: str) -> None:
+    """Room and time are told apart, and what the survivors share is named; one run has no interval."""
+    runs = [record(), record()]
+    for run in runs:
+        run.outcome.retention = rows
+    found = choice(runs)
+    assert found
+    assert said == choice_words(found)
+    (alone,) = [choice(runs[:1])]
+    assert alone and not [sway for sway in alone.sways if sway.sure]
+
+
+def test_use_and_importance_are_relevance() -> None:
+    """A bounded memory that keeps what is read, or what matters, retains by relevance; by age it does not."""
+    marks = {}
+    for name, rows in (("read", kept(read=0)), ("vital", kept(vital=0)), ("late", kept(late=0))):
+        runs = [record(over_bound=(0, 9)), record(over_bound=(0, 9))]
+        for run in runs:
+            run.outcome.retention = rows
+        marks[name] = retention(runs).mark
+    assert {"read": "supplied", "vital": "supplied", "late": "in part"} == marks
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"same": [0, 0, 0, 4], "offset": [9, 0, 0, 9]}, "follows equal values alone (a foreign key)"),
+        ({"same": [4, 0, 0, 4], "offset": [9, 0, 0, 9]}, "follows no rule"),
+        ({"same": [0, 0, 4, 4], "offset": [0, 0, 9, 9]}, "marks for review, works nothing out"),
+        ({"same": [0, 0, 0, 4], "offset": [0, 0, 0, 9], "review": [0, 0, 3, 3]}, "every kind of rule"),
+        ({"same": [4, 0, 0, 4], "scaled": [0, 0, 0, 2], "offset": [0, 0, 0, 9]}, "rules: scaled, offset"),
+    ],
+)  # fmt: skip
+def test_what_is_followed_has_a_name(rules: dict[str, list[int]], said: str) -> None:
+    """Equal values alone are a foreign key; a mark where a value is due is no value."""
+    one = record(hops={"1": [0, 9]})
+    one.outcome.by_rule = rules
+    found = followed([one])
+    assert found
+    assert said == followed_words(found)
+
+
+def test_marks_alone_propagate_in_part() -> None:
+    """Nothing is missed where everything is marked for review, and nothing is worked out either."""
+    one = record(hops={"1": [0, 9], "2": [0, 4]}, missed_propagation=(0, 13))
+    assert "supplied" == propagation([one]).mark
+    one.outcome.by_rule = {"offset": [0, 0, 9, 9]}
+    assert "in part" == propagation([one]).mark
 
 
 def test_a_contradiction_is_marked() -> None:
