@@ -132,10 +132,11 @@ class Paradigm(ABC):
     ) -> None:
         self.embedder = embedder or WordLlamaEmbedder()
         self._dialect = dialect
+        self._models: Models | None = None
         self._interpreter: ModelInterpreter | None = None
         self._vectors: dict[str, np.ndarray[Any, Any]] = {}
         """Vectors of the catalogue by their texts."""
-        self._open = False
+        self._open = self._is_twin = False
         self.now = EPOCH
         """The latest time that was heard of."""
 
@@ -216,13 +217,7 @@ class Paradigm(ABC):
 
     def connect(self, models: Models) -> None:
         """Read by this model."""
-        if self._dialect == "openai":
-            make, url = ModelInterpreter.openai, models.openai_url
-        else:
-            make, url = ModelInterpreter.anthropic, models.url
-        self._interpreter = make(
-            models.chat, url, models.key, timeout_s=models.timeout_s, retries=models.retries
-        )
+        self._models = models
 
     def open(self, folder: Path) -> None:
         """Begin an empty memory in `folder`.
@@ -230,23 +225,31 @@ class Paradigm(ABC):
         Raises:
             MemoryFault: there is no model.
         """
-        if self._interpreter is None:
+        if self._models is None:
             raise MemoryFault(f"{self.name}: no model is connected; call connect(models) first")
-        self._shut()
+        self.close()
         folder.mkdir(parents=True, exist_ok=True)
         self.create(folder)
+        self._interpreter = self._asking(self._models)
         self._open, self.now, self._vectors = True, EPOCH, {}
 
-    def close(self) -> None:
-        """Close the store and the connections."""
-        self._shut()
-        if self._interpreter is not None:
-            self._interpreter.close()
+    def _asking(self, models: Models) -> ModelInterpreter:
+        if self._dialect == "openai":
+            make, url = ModelInterpreter.openai, models.openai_url
+        else:
+            make, url = ModelInterpreter.anthropic, models.url
+        return make(
+            models.chat, url, models.key, timeout_s=models.timeout_s, retries=models.retries
+        )
 
-    def _shut(self) -> None:
-        if self._open:
-            self._open = False
-            self.release()
+    def close(self) -> None:
+        """Close the store and the connections; those of a fork are its original's."""
+        if not self._open:
+            return
+        self._open = False
+        self.release()
+        if self._interpreter is not None and not self._is_twin:
+            self._interpreter.close()
 
     def settle(self) -> None:
         """Nothing runs in the background."""
@@ -256,7 +259,7 @@ class Paradigm(ABC):
         """A copy of what is kept here; a fork gives it a store of its own."""
         self._opened()
         twin = copy.copy(self)
-        twin._vectors = dict(self._vectors)
+        twin._vectors, twin._is_twin = dict(self._vectors), True
         return twin
 
     def passed(self, at: str) -> str:
@@ -266,6 +269,7 @@ class Paradigm(ABC):
         return self.now
 
     def _opened(self) -> None:
+        """Refuse what is asked of a memory that is not open."""
         if not self._open:
             raise MemoryFault(f"{self.name}: not open; call open(folder) first, and nothing after close()")  # fmt: skip
 
