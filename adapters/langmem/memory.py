@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -156,10 +157,11 @@ def _text(one: Any) -> str:
 
 
 def _item(one: Any) -> Item:
+    """A memory; where a question has no words, its vector has no length and the score is no number."""
     updated: datetime = one.updated_at
     return Item(
         _text(one),
         id=str(one.key),
         valid_from=updated.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="minutes"),
-        score=one.score,
+        score=one.score if one.score is not None and math.isfinite(one.score) else None,
     )
