@@ -120,7 +120,8 @@ def _since_access(records: Sequence[Record], at: str, decay: float) -> Scores:
     now = datetime.fromisoformat(at)
     ages = [now - datetime.fromisoformat(record.accessed) for record in records]
     hours = [max(0.0, age.total_seconds() / _SECONDS_AN_HOUR) for age in ages]
-    return np.power(decay, np.array(hours))
+    decayed: Scores = decay ** np.array(hours, dtype=np.float64)
+    return decayed
 
 
 def _by_place(records: Sequence[Record], at: str, decay: float) -> Scores:  # noqa: ARG001
@@ -133,7 +134,9 @@ def _by_place(records: Sequence[Record], at: str, decay: float) -> Scores:  # no
     first = sorted(records, key=lambda one: (bool(one.because), -one.number))
     order = sorted(first, key=lambda one: one.accessed)
     place = {record.number: place for place, record in enumerate(order, 1)}
-    return np.power(decay, np.array([place[record.number] for record in records], dtype=np.float64))
+    places = np.array([place[record.number] for record in records], dtype=np.float64)
+    decayed: Scores = decay**places
+    return decayed
 
 
 PAPER: Final = Scoring(_since_access, 0.995, (1.0, 1.0, 1.0))
