@@ -43,11 +43,12 @@ FROM dependency AS rule LEFT JOIN fact AS source ON source.field = rule.source;
 CREATE VIEW changed AS SELECT field FROM fact;
 
 CREATE TRIGGER rules INSTEAD OF INSERT ON changed BEGIN
-    INSERT OR IGNORE INTO reached VALUES (NEW.field);
-    INSERT OR IGNORE INTO review
+    INSERT INTO reached VALUES (NEW.field) ON CONFLICT DO NOTHING;
+    INSERT INTO review
         SELECT target FROM derived
         WHERE source = NEW.field AND value IS NULL
-            AND target IN (SELECT field FROM fact) AND target NOT IN (SELECT field FROM reached);
+            AND target IN (SELECT field FROM fact) AND target NOT IN (SELECT field FROM reached)
+        ON CONFLICT DO NOTHING;
     INSERT INTO fact (field, value, follows, said_by, valid_from, importance, written_at)
         SELECT target, value, source, said_by, valid_from, 'normal', written_at FROM derived
         WHERE source = NEW.field AND value IS NOT NULL
@@ -62,10 +63,11 @@ END;
 
 CREATE TRIGGER fact_told AFTER INSERT ON fact BEGIN
     DELETE FROM citation WHERE field = NEW.field AND NEW.follows IS NOT NULL;
-    INSERT OR IGNORE INTO citation
+    INSERT INTO citation
         SELECT NEW.field, turn FROM citation WHERE field = NEW.follows
         UNION SELECT target, turn FROM dependency
-        WHERE source = NEW.follows AND target = NEW.field;
+        WHERE source = NEW.follows AND target = NEW.field
+        ON CONFLICT DO NOTHING;
     INSERT INTO changed VALUES (NEW.field);
 END;
 
@@ -73,10 +75,11 @@ CREATE TRIGGER fact_changed AFTER UPDATE OF value ON fact
 WHEN NEW.value <> OLD.value OR NEW.field IN (SELECT field FROM review) BEGIN
     DELETE FROM review WHERE field = NEW.field;
     DELETE FROM citation WHERE field = NEW.field AND NEW.follows IS NOT NULL;
-    INSERT OR IGNORE INTO citation
+    INSERT INTO citation
         SELECT NEW.field, turn FROM citation WHERE field = NEW.follows
         UNION SELECT target, turn FROM dependency
-        WHERE source = NEW.follows AND target = NEW.field;
+        WHERE source = NEW.follows AND target = NEW.field
+        ON CONFLICT DO NOTHING;
     INSERT INTO changed VALUES (NEW.field);
 END;
 
