@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from steeltrap.harness.models import Mind
 from steeltrap.harness.statements import Statement
 
-__all__ = ["Placing", "event", "placed", "tells_of"]
+__all__ = ["Placing", "event", "placed"]
 
 
 class Placing(NamedTuple):
@@ -51,9 +49,3 @@ def event(said: Statement, at: str) -> str:
     if said.sense == "past":
         return said.text
     return Statement("past", said.topic, said.field, said.value, since=at).text
-
-
-def tells_of(text: str, said: Statement) -> bool:
-    """Whether an event tells that a field had the value of a statement."""
-    undated = msgspec.structs.replace(said, sense="past", since="")
-    return text.startswith(undated.text.removesuffix("."))

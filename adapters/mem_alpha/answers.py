@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from steeltrap.adapters.mem_alpha.policy import DELETE, INSERT, UPDATE
-from steeltrap.adapters.placing import event, placed, tells_of
+from steeltrap.adapters.placing import event, placed
 from steeltrap.harness.models import Ask, Mind, Reply, ToolCall
 from steeltrap.harness.statements import Statement
 from steeltrap.harness.tokens import count
@@ -59,11 +59,8 @@ class _Keeper:
         if new.sense == "past":
             self._note(new, new.since)
             return
-        held = self._held()
-        over, kept = placed(new, held, self._mind)
+        over, kept = placed(new, self._held(), self._mind)
         news = new.sense == "states" and kept
-        if news and new.corrects:
-            self._disown([held[name] for name in over])
         if any(name in self._core for name in over):
             left = [line for line in self._core if line not in over]
             self._rewrite([*left, new.text] if kept else left)
@@ -94,13 +91,6 @@ class _Keeper:
         text = f"[{at}] {event(said, at)}"
         if text not in self._events.values():
             self._call(INSERT, "episodic", content=text)
-
-    def _disown(self, wrong: list[Statement]) -> None:
-        """Delete the events of values that never were."""
-        for name, text in list(self._events.items()):
-            if any(tells_of(text.partition("] ")[2], said) for said in wrong):
-                self._call(DELETE, "episodic", memory_id=name)
-                del self._events[name]
 
     def _fits(self, line: str) -> bool:
         return count("\n".join([*self._core, line])) <= self._tokens
