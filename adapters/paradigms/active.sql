@@ -7,6 +7,13 @@
 -- come to is not changed again by it, so cycles end, and the field that was spoken of keeps what
 -- was said. SQLite reckons; day_in, number_in, with_day and with_number only read and spell.
 
+-- Where a field's value comes from.
+CREATE TABLE citation (
+    field INTEGER NOT NULL REFERENCES field ON DELETE CASCADE,
+    turn TEXT NOT NULL,
+    PRIMARY KEY (field, turn)
+) STRICT;
+
 CREATE TABLE fact (
     field INTEGER PRIMARY KEY REFERENCES field ON DELETE CASCADE,
     value TEXT NOT NULL,

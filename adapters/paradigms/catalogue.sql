@@ -40,12 +40,5 @@ CREATE TABLE relation (
     CHECK (topic <> other)
 ) STRICT;
 
--- Where a field's value comes from.
-CREATE TABLE citation (
-    field INTEGER NOT NULL REFERENCES field ON DELETE CASCADE,
-    turn TEXT NOT NULL,
-    PRIMARY KEY (field, turn)
-) STRICT;
-
 -- The sentences of the present, by words; kept up to date by the triggers of each paradigm.
 CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = 'porter unicode61');

@@ -93,7 +93,7 @@ class Relational(SqliteParadigm):
         field = self.field_of(write.tenant, place, write.about)
         again = write.repeats and not (held and held.review)
         importance = next((tag for tag in write.tags if tag in ("vital", "trivial")), "normal")
-        self.cite(write.tenant, field, write.turn, anew=not again)
+        self._cite(write.tenant, field, write.turn, anew=not again)
         self._begin(write.tenant)
         self.write(
             write.tenant, _AGAIN if again else _PUT, field=field, value=write.value,
@@ -117,6 +117,12 @@ class Relational(SqliteParadigm):
                 " (SELECT field, value FROM fact WHERE field = ?) AS source WHERE fact.field = ?",
                 self.field_of(tenant, source), self.field_of(tenant, target),
             )  # fmt: skip
+
+    def _cite(self, tenant: str, field: int, turn: str, *, anew: bool) -> None:
+        """A turn is where a value comes from: `anew` in place of those before, or else beside them."""
+        if anew:
+            self.write(tenant, "DELETE FROM citation WHERE field = ?", field)
+        self.write(tenant, "INSERT OR IGNORE INTO citation VALUES (?, ?)", field, turn)
 
     def _begin(self, tenant: str) -> None:
         """An update begins: it has come to no field yet."""

@@ -1,5 +1,12 @@
 -- The present of every field, one row each. A changed value replaces the one before.
 
+-- Where a field's value comes from.
+CREATE TABLE citation (
+    field INTEGER NOT NULL REFERENCES field ON DELETE CASCADE,
+    turn TEXT NOT NULL,
+    PRIMARY KEY (field, turn)
+) STRICT;
+
 CREATE TABLE fact (
     field INTEGER PRIMARY KEY REFERENCES field ON DELETE CASCADE,
     value TEXT NOT NULL,

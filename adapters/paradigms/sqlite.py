@@ -85,10 +85,10 @@ class SqliteParadigm(Paradigm):
             )
         )
 
-    def rows(self, tenant: str, sql: str, *values: Any) -> list[Any]:
+    def rows(self, tenant: str, sql: str, *values: Any, **named: Any) -> list[Any]:
         """The rows that a query gives; none of a tenant that never spoke."""
         db = self._tenants.get(tenant)
-        return db.execute(sql, values).fetchall() if db else []
+        return db.execute(sql, named or values).fetchall() if db else []
 
     def write(self, tenant: str, sql: str, *values: Any, **named: Any) -> None:
         """Change the tables of a tenant, which may be new; the values by place or by name."""
@@ -151,12 +151,6 @@ class SqliteParadigm(Paradigm):
             self.field_of(tenant, source), self.field_of(tenant, target), said.kind, said.days,
             said.times, said.over, turn,
         )  # fmt: skip
-
-    def cite(self, tenant: str, field: int, turn: str, *, anew: bool) -> None:
-        """A turn is where a value comes from: `anew` in place of those before, or else beside them."""
-        if anew:
-            self.write(tenant, "DELETE FROM citation WHERE field = ?", field)
-        self.write(tenant, "INSERT OR IGNORE INTO citation VALUES (?, ?)", field, turn)
 
     # ------------------------------------------------------------ the rest
 
