@@ -1,0 +1,273 @@
+"""The memory store: HelixDB in this process, its labels, indexes and searches.
+
+Everything that comes from outside (names, texts, questions) goes in as a value of the query tree and
+never as part of a query's text, so no name can change what a query does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from steeltrap.harness.memory import MemoryFault
+
+__all__ = ["Row", "Store", "dsl", "every", "keyed", "live", "named", "visible"]
+
+LABELS: Final = ("User", "Memory", "Source", "Chunk", "Profile", "Entity", "Category")
+_DATABASE: Final = "memories"
+_TRIES: Final = 30
+"""A write that collides with the engine's own upkeep is rolled back and tried again,"""
+_WAIT_S: Final = 0.002
+"""after so long, doubled up to a quarter of a second."""
+_INDEX_S: Final = 60.0
+"""An index that is not built by then will not be."""
+
+
+class Row(msgspec.Struct, rename="camel"):
+    """One memory, without its embedding. Times are the script's, ISO 8601 to the minute."""
+
+    key: str
+    number: int
+    """Of its tenant, by age."""
+    text: str
+    kind: str
+    confidence: float
+    salience: float
+    access_count: float
+    created_at: str
+    is_latest: bool
+    valid_from: str
+    valid_to: str | None = None
+    expires_at: str | None = None
+    deleted_at: str | None = None
+    hidden_at: str | None = None
+    hidden_by: str | None = None
+    """expiry or decay."""
+    event_at: str | None = None
+    """When it was so in the world; `valid_from` is when it became current in the store."""
+    score: float | None = None
+    distance: float | None = None
+
+
+_FIELDS: Final = tuple(
+    name for name in Row.__struct_encode_fields__ if name not in ("score", "distance")
+)
+_SHOWN: Final = {"Memory": _FIELDS, "Chunk": ("key", "number", "turn", "at", "text")}
+"""What a search gives of each; embeddings never leave the store."""
+
+
+@cache
+def dsl() -> Any:
+    """The package's query language."""
+    return import_module("helixdb")
+
+
+def named(*parts: str) -> str:
+    """A name made of parts of any form: different parts never give the same name."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+# ---------------------------------------------------------------- which records are meant
+
+
+def every(label: str, *conditions: Any) -> Any:
+    """The nodes of a label for which all conditions hold."""
+    return dsl().g().n_with_label_where(label, dsl().Predicate.and_(list(conditions)))
+
+
+def keyed(label: str, keys: Iterable[str]) -> Any:
+    """The nodes of a label with these keys."""
+    return every(label, dsl().Predicate.is_in("key", list(keys)))
+
+
+def visible(tenant: str, user: str) -> list[Any]:
+    """What a user may see: their own records of the tenant, and those marked as shared."""
+    is_ = dsl().Predicate
+    return [is_.eq("tenant", tenant), is_.or_([is_.eq("user", user), is_.eq("scope", "shared")])]
+
+
+def live(tenant: str, user: str, at: str) -> list[Any]:
+    """What is visible and current."""
+    is_ = dsl().Predicate
+    return [
+        *visible(tenant, user),
+        is_.eq("isLatest", True),
+        *(is_.is_null(name) for name in ("validTo", "deletedAt", "hiddenAt")),
+        is_.or_([is_.is_null("expiresAt"), is_.gt("expiresAt", at)]),
+    ]
+
+
+class Store:
+    """One database, of all tenants.
+
+    Args:
+        folder: where it is; None keeps it in memory. What is there already is opened as it is.
+        dimension: of the embeddings.
+    """
+
+    def __init__(self, folder: Path | None, dimension: int) -> None:
+        h = dsl()
+        self.commits = 0
+        """Batches that were written; what was read before the last one may be out of date."""
+        where = h.InMemory(_DATABASE) if folder is None else h.Disk(str(folder), _DATABASE)
+        self._client = h.Client.embedded(where)
+        self._index(dimension)
+
+    def _index(self, dimension: int) -> None:
+        """Make the indexes and wait until they answer."""
+        h = dsl()
+        spec = h.IndexSpec
+        wanted = [spec.node_unique_equality(label, "key") for label in LABELS]
+        wanted += [spec.node_equality(label, "tenant") for label in LABELS]
+        wanted += [
+            spec.node_equality("Memory", name) for name in ("contentHash", "isLatest", "kind")
+        ]
+        wanted += [spec.node_range("Memory", name) for name in ("expiresAt", "createdAt")]
+        cosine = h.VectorDistanceMetric.COSINE
+        for label in ("Memory", "Chunk"):
+            wanted.append(spec.node_vector(label, "embedding", dimension, cosine, "tenant"))
+            wanted.append(spec.node_text(label, "text", "tenant"))
+        made = [h.g().create_index_if_not_exists(one) for one in wanted]
+        receipts = [
+            self.commit(h.write_batch().var_as("made", one).returning(["made"])) for one in made
+        ]
+        for receipt in receipts:
+            if operation := receipt["made"].get("operation_id"):
+                self._await(operation)
+
+    def _await(self, operation: str) -> None:
+        end = time.monotonic() + _INDEX_S
+        while time.monotonic() < end:
+            state = self.read(state=dsl().g().get_index_operation(operation))["state"]["status"]
+            if state == "succeeded":
+                return
+            time.sleep(_WAIT_S)
+        raise RuntimeError(f"helix-recipe: an index was not built within {_INDEX_S:g} s ({state})")
+
+    def close(self) -> None:
+        """Release the database; its files stay."""
+        self._client.close()
+
+    # ------------------------------------------------------------ requests
+
+    def commit(self, batch: Any) -> dict[str, Any]:
+        """Write a batch, all of it or nothing.
+
+        The engine's upkeep of its indexes writes too, and a batch that collides with it is rolled
+        back: it is tried again.
+
+        Raises:
+            MemoryFault: nothing was written.
+            HelixError: it is not known.
+        """
+        request, wait_s = batch.to_query_request(), _WAIT_S
+        for _ in range(_TRIES):
+            try:
+                reply: dict[str, Any] = self._client.query(request)
+            except dsl().HelixError as error:
+                if "transaction conflict" not in str(error):
+                    raise self._meant(error) from error
+                time.sleep(wait_s)
+                wait_s = min(0.25, 2 * wait_s)
+            else:
+                self.commits += 1
+                return reply
+        raise MemoryFault(
+            f"helix-recipe: {_TRIES} tries of a write collided with the engine's upkeep"
+        )
+
+    @staticmethod
+    def _meant(error: Exception) -> Exception:
+        """A refused request did nothing; of a storage error nobody knows."""
+        known = "Storage error" not in str(error)
+        return MemoryFault(f"helix-recipe: {error}") if known else error
+
+    def read(self, **traversals: Any) -> dict[str, Any]:
+        """Read at one moment.
+
+        Args:
+            traversals: each with a terminal step, by the names of their results.
+        """
+        batch = dsl().read_batch()
+        for name, traversal in traversals.items():
+            batch = batch.var_as(name, traversal)
+        reply: dict[str, Any] = self._client.query(
+            batch.returning(list(traversals)).to_query_request()
+        )
+        return reply
+
+    def rows(self, **traversals: Any) -> dict[str, list[Row]]:
+        """Memories, each list by number."""
+        found = self.read(**{name: one.value_map(_FIELDS) for name, one in traversals.items()})
+        return {
+            name: sorted(msgspec.convert(rows, list[Row]), key=lambda row: row.number)
+            for name, rows in found.items()
+        }
+
+    def searched(
+        self,
+        within: Any,
+        *,
+        tenant: str,
+        text: str,
+        vector: Sequence[float] | None,
+        limit: int,
+        label: str = "Memory",
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Both searches among given records alone: `near` by meaning and `worded` by words.
+
+        Equal ones stand by age, whatever the engine's order is.
+        """
+        asked = {}
+        if vector is not None:
+            asked["near"] = within.vector_search(label, "embedding", list(vector), limit, tenant)
+        if text.strip():
+            asked["worded"] = within.text_search(label, "text", text, limit, tenant)
+        if not asked:
+            return {}
+        names = (*_SHOWN[label], "$score", "$distance")
+        shown = [dsl().PropertyProjection.renamed(name, name.lstrip("$")) for name in names]
+        found = self.read(**{name: one.project(shown) for name, one in asked.items()})
+        return {name: sorted(rows, key=_best_first) for name, rows in found.items()}
+
+    def reached(
+        self,
+        start: Any,
+        *steps: tuple[str, str],
+        keep: Sequence[Any] = (),
+        end: Sequence[str] = ("key",),
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """What edges lead to, each with the key of where they began.
+
+        Args:
+            start: nodes.
+            steps: `out` or `in_`, and the label of the edge.
+            keep: conditions on the end.
+            end: properties of it.
+        """
+        h = dsl()
+        walk = start.bind("start")
+        for way, label in steps:
+            walk = getattr(walk, way)(label)
+        if keep:
+            walk = walk.where(h.Predicate.and_(list(keep)))
+        shown = [h.BindingProjection.binding("start", "key", "start.key")]
+        shown += [h.BindingProjection.binding("end", name, name) for name in end]
+        found = self.read(rows=walk.bind("end").project_distinct_bindings(shown))["rows"]
+        rows = sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+        return [(row.pop("start.key"), row) for row in rows]
+
+
+def _best_first(row: Mapping[str, Any]) -> tuple[float, int]:
+    """Digits beyond the ninth are the noise of floating point."""
+    score = row.get("score")
+    value = -score if score is not None else row.get("distance") or 0.0
+    return round(value, 9), row["number"]
