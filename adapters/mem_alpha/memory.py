@@ -136,12 +136,6 @@ class MemAlpha(Kept[_Parts]):
         facts = [Item(text=text, id=name) for name, text in parts.semantic.items()]
         return [*_core(parts), *facts, *_events(parts)]
 
-    def history(self, subject: Subject) -> Sequence[Item]:
-        """The events that name the subject, oldest first: the episodic memory is kept for that."""
-        found = _events(self._of(subject.tenant))
-        named = names(subject, *(item.text for item in found))
-        return [item for item in found if named(item.text)]
-
     def _best(self, entries: Mapping[str, str], question: str) -> list[Item]:
         ids = list(entries)
         ranking = self._words.best(question, list(entries.values()), self._top_k)

@@ -1,4 +1,4 @@
-"""Six kinds of memory, each with a manager of its own: MIRIX, and a client of its maker's server."""
+"""Six kinds of memory, each with a manager of its own: MIRIX."""
 
 from __future__ import annotations
 

@@ -224,15 +224,6 @@ class Mirix(Kept[_Base]):
         base = self._of(tenant)
         return [*_core(base), *(_item(*each) for each in base.all())]
 
-    def history(self, subject: Subject) -> Sequence[Item]:
-        """The events that name the subject, oldest first: the episodic memory is kept for that."""
-        base, episodic = self._of(subject.tenant), COMPONENTS["episodic"]
-        found = [_item(episodic, key, entry) for key, entry in base.held("episodic").items()]
-        named = names(subject, *(item.text for item in found))
-        return sorted(
-            (item for item in found if named(item.text)), key=lambda item: item.valid_from or ""
-        )
-
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """See `Kept`."""
         super().erase(tenant, subject)
