@@ -6,7 +6,6 @@ The sections named here are those of the paper (Xu and others, arXiv 2502.12110,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +75,13 @@ class AMem:
     A model gives a new message keywords, a context and tags; the note's vector is made of all of
     them and of the message (3.1). Then it sees the nearest notes, says which of them the new one
     leads to (3.2), and rewrites the attributes of those that the new one changes (3.3); what was
-    said is never changed. A question finds the notes nearest to it, and with each those that it
-    leads to (3.4 and figure 2). Reading changes nothing. Where the model cannot be asked nothing is
+    said is never changed. A question finds the notes nearest to it, and with them those that they
+    lead to (3.4 and figure 2). Reading changes nothing. Where the model cannot be asked nothing is
     filed.
 
     A note is served as its message, and with it the sentences that evolution has put into its
-    context since. Those that were there from the beginning say again what the message says.
+    context since, each sentence once. Those that were there from the beginning say again what the
+    message says.
 
     Args:
         embedder: makes the vectors; by default `WordLlamaEmbedder`.
@@ -163,15 +163,23 @@ class AMem:
     # ------------------------------------------------------------ asking
 
     def retrieve(self, query: Query) -> Sequence[Item]:
-        """The nearest notes, each followed by those that it leads to."""
+        """The nearest notes, then those that the first of them lead to, then the other near ones.
+
+        The notes that are led to have room from half of the query's limit on.
+        """
         box = self._box(query.tenant)
         if query.limit < 1:
             return []
         found = _nearest(box, self._embedder.embed([query.text])[0], min(self._k, query.limit))
-        scores = dict(found)
-        order = dict.fromkeys(number for hit, _ in found for number in (hit, *box.notes[hit].links))
-        served = (item for n in order for item in _items(n, box.notes[n], scores.get(n)))
-        return list(islice(served, query.limit))
+        near = [number for number, _ in found]
+        first, others = near[: (query.limit + 1) // 2], near[(query.limit + 1) // 2 :]
+        led_to = [number for hit in first for number in box.notes[hit].links]
+        order, scores = dict.fromkeys((*first, *led_to, *others)), dict(found)
+        served: dict[int | str, Item] = {}
+        for number in order:
+            for item in _items(number, box.notes[number], scores.get(number)):
+                served.setdefault(number if item.sources else item.text, item)
+        return list(served.values())[: query.limit]
 
     def settle(self) -> None:
         """Nothing runs in the background."""
@@ -211,7 +219,10 @@ def _nearest(box: _Box, vector: Vectors, limit: int) -> Ranking:
 
 
 def _items(number: int, note: _Note, score: float | None = None) -> Iterator[Item]:
-    """A note's message, and what evolution has put into its context."""
+    """A note's message, and what evolution has put into its context.
+
+    A note has one time and one source, those of its message: which note changed it is not kept.
+    """
     turn, name = note.turn, _name(number)
     yield Item(turn.text, name, (turn.id,), turn.at, score=score)
     for sentence in note.attributes.context:
