@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain, zip_longest
 from typing import Any, Final, Self
 
 import msgspec
@@ -73,9 +72,9 @@ class MemAlpha(Kept[_Parts]):
     """Mem-alpha: a core text, facts and events; a policy changes them chunk by chunk.
 
     A turn is a chunk (section 3.1.1): the policy sees it and the memory, and calls tools once.
-    What is served (section 3.1.3) is the core text, which is always before the reader, and by turns
-    the best facts and the best events by BM25, at most `top_k` of each. A fact has no time, an event
-    has the one in its text. Reading changes nothing and asks no model.
+    What is served (section 3.1.3) is the core text, which is always before the reader, and then the
+    best facts and events by BM25, at most `top_k` of each. A fact has no time, an event has the one
+    in its text. Reading changes nothing and asks no model.
 
     Args:
         policy: `model`, or `package.module.Class` of a `Policy`.
@@ -122,13 +121,11 @@ class MemAlpha(Kept[_Parts]):
         self._opened()[turn.tenant] = parts
 
     def retrieve(self, query: Query) -> Sequence[Item]:
-        """The core text, then facts and events in turn, the best first."""
+        """The core text, then facts and events, the best first with their scores."""
         parts = self._of(query.tenant)
-        facts, events = (
-            self._best(entries, query.text) for entries in (parts.semantic, parts.episodic)
-        )
-        served = chain.from_iterable(zip_longest(facts, events))
-        return [*_core(parts), *(item for item in served if item)][: max(query.limit, 0)]
+        found = [*self._best(parts.semantic, query.text), *self._best(parts.episodic, query.text)]
+        found.sort(key=lambda item: -(item.score or 0.0))
+        return [*_core(parts), *found][: max(query.limit, 0)]
 
     def active(self, tenant: str) -> Sequence[Item]:
         """The core text, every fact and every event, the latter oldest first."""

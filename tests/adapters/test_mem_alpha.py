@@ -174,8 +174,8 @@ def test_where_the_model_fails_nothing_is_taken_in() -> None:
 # ---------------------------------------------------------------- what is served
 
 
-def test_core_then_facts_and_events_in_turn() -> None:
-    """The core text is always there; of each list the best by its words, at most `top_k`."""
+def test_core_then_facts_and_events_by_their_words() -> None:
+    """The core text is always there; then the best of both lists, at most `top_k` of each."""
     calls = [
         call("update", "core", new_content="Kim likes tea."),
         *(call("insert", "semantic", content=f"Fact {word}.") for word in ("one", "two", "three")),
