@@ -12,7 +12,14 @@ import msgspec
 from steeltrap.adapters.chat import Chat, prompts
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.adapters.embedders.base import Vectors
-from steeltrap.adapters.generative_agents.stream import CODE, PAPER, Record, Stream, Variant
+from steeltrap.adapters.generative_agents.stream import (  # fmt: skip
+    CODE,
+    IMPORTANCE_MAX,
+    PAPER,
+    Record,
+    Stream,
+    Variant,
+)
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 
@@ -28,7 +35,7 @@ many nowhere."""
 class Rating(msgspec.Struct, frozen=True):
     """How much something matters."""
 
-    importance: Annotated[int, msgspec.Meta(ge=1, le=10)]
+    importance: Annotated[int, msgspec.Meta(ge=1, le=IMPORTANCE_MAX)]
 
 
 class Questions(msgspec.Struct, frozen=True):
@@ -200,16 +207,16 @@ class GenerativeAgents:
     def salience(self, subject: Subject) -> float | None:
         """What recency and importance give the best record of a subject; None if there is none.
 
-        It is what is ranked by beside relevance. Scaled recency does not depend on the time of the
-        question: all decay alike. Records of a subject are those that name its topic and field;
-        where none does, those that name its topic.
+        It is what is ranked by beside relevance, as of the latest time that the agent knows. Records
+        of a subject are those that name its topic and field; where none does, those that name its
+        topic.
         """
         records = self._of(subject.tenant).records
         named = [n for n, one in enumerate(records) if _names(one, subject.topic)]
         exact = [n for n in named if _names(records[n], subject.field)]
         if not named:
             return None
-        scores = self._scoring.known(records, max(record.accessed for record in records))
+        scores = self._scoring.salience(records, max(record.accessed for record in records))
         return max(float(scores[place]) for place in exact or named)
 
     def erase(self, tenant: str, subject: Subject | None) -> None:

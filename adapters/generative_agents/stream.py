@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from steeltrap.adapters.embedders.base import Vectors
 
-__all__ = ["CODE", "PAPER", "Record", "Scores", "Scoring", "Stream", "Variant"]
+__all__ = ["CODE", "IMPORTANCE_MAX", "PAPER", "Record", "Scores", "Scoring", "Stream", "Variant"]
 
 Variant = Literal["paper", "code"]
 Scores = NDArray[np.float64]
 """One number a record, in the order of the stream."""
+IMPORTANCE_MAX: Final = 10
 _DIGITS: Final = 9
 """Digits of a score that count: what lies beyond is the noise of floating point."""
 _SECONDS_AN_HOUR: Final = 3600
@@ -82,13 +83,16 @@ class Scoring(msgspec.Struct, frozen=True):
     weights: tuple[float, float, float]
     """Of recency, relevance and importance."""
 
-    def known(self, records: Sequence[Record], at: str) -> Scores:
-        """The part that does not depend on a question: what recency and importance give."""
+    def salience(self, records: Sequence[Record], at: str) -> Scores:
+        """What each record stands by without a question: weighed recency and importance.
+
+        Neither is scaled to what else is in the stream, so that a record moves when it is read and
+        with time, and not because others were.
+        """
         recent, _, important = self.weights
-        importance = np.array([record.importance for record in records], dtype=np.float64)
-        return recent * _scaled(self.recency(records, at, self.decay)) + important * _scaled(
-            importance
-        )
+        recency, importance = self.recency(records, at, self.decay), _importance(records)
+        salience: Scores = recent * recency + important * importance / IMPORTANCE_MAX
+        return salience
 
     def best(
         self, records: Sequence[Record], question: Vectors, at: str, limit: int
@@ -100,16 +104,21 @@ class Scoring(msgspec.Struct, frozen=True):
             return []
         rows = np.array([record.vector for record in records], dtype=np.float64)
         relevance = (rows * question.astype(np.float64)).sum(axis=1)
-        scores = self.known(records, at) + self.weights[1] * _scaled(relevance)
+        parts = self.recency(records, at, self.decay), relevance, _importance(records)
+        scores = sum(
+            weight * _scaled(part) for weight, part in zip(self.weights, parts, strict=True)
+        )
         rounded = np.round(scores, _DIGITS)
         order = np.lexsort((-np.arange(len(records)), -rounded))[:limit]
         return [(records[place], float(rounded[place])) for place in order]
 
 
+def _importance(records: Sequence[Record]) -> Scores:
+    return np.array([record.importance for record in records], dtype=np.float64)
+
+
 def _scaled(values: Scores) -> Scores:
     """Min-max scaling; values that are all alike lie in the middle, as in the released code."""
-    if not len(values):
-        return values
     low, high = values.min(), values.max()
     scaled: Scores = np.full_like(values, 0.5) if high == low else (values - low) / (high - low)
     return scaled
