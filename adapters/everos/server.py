@@ -1,0 +1,136 @@
+"""EverOS' own HTTP server, at the script's time; a program that is run by its path.
+
+    ENVIRONMENT/bin/python -P .../adapters/everos/server.py
+
+It is told where it stands by EverOS' environment variables, listens on a free port of loopback,
+writes that port to standard output, and ends with its standard input. What is added to the package:
+
+- the day under which an entry is filed is that of the last request's `X-Now`, not of the clock;
+- ids that are drawn at random are counted instead, so that two runs agree;
+- `POST /settled` waits until strategies and index have done all their work, as `everos cascade
+  sync` does, and names the strategies that were given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+_now = datetime(2000, 1, 1, tzinfo=UTC)
+_given_up: list[str] = []
+
+
+def _set_clock() -> None:
+    """Put the script's time under what files entries; storage and schedules keep their clock."""
+    dates: Any = import_module("everos.component.utils.datetime")
+    dates.script_time = lambda: _now
+    # Others have taken the function by name, so what it does is changed, not what it is.
+    dates.get_now_with_timezone.__code__ = (lambda: script_time()).__code__  # type: ignore[name-defined]  # noqa: F821
+
+
+def _count_ids() -> None:
+    for name in ("everos.service._boundary", "everos.infra.persistence.sqlite.repos.cluster"):
+        numbers = itertools.count(1)
+        module: Any = import_module(name)
+        module.uuid = SimpleNamespace(uuid4=functools.partial(_id, numbers))
+
+
+def _id(numbers: itertools.count[int]) -> uuid.UUID:
+    """The next number in the digits that the package keeps of an id."""
+    return uuid.UUID(int=next(numbers) << 80)
+
+
+def _limit_retries() -> None:
+    """How often a chat is tried again is nothing that the package can be told."""
+    openai: Any = import_module("openai")
+    retries = int(os.environ["STEELTRAP_RETRIES"])
+    openai.AsyncOpenAI = functools.partial(openai.AsyncOpenAI, max_retries=retries)
+
+
+def _application() -> Any:
+    app = import_module("everos.entrypoints.api.app").create_app()
+    engine = import_module("everos.service.memorize")._get_engine()
+    engine.on_dead_letter(lambda run: _given_up.append(f"{run.strategy_name}: {run.error}"))
+    app.add_api_route("/settled", functools.partial(_settled, app, engine), methods=["POST"])
+    return app
+
+
+async def _settled(app: Any, engine: Any) -> dict[str, Any]:
+    """Wait for both, for each may give the other work."""
+    end = time.monotonic() + float(os.environ["STEELTRAP_PATIENCE_S"])
+    cascade = app.state.lifespan_data["cascade"]
+    idle = True
+    while idle and time.monotonic() < end:
+        idle = await engine.wait_idle(timeout=max(0.1, end - time.monotonic()))
+        await cascade.drain_fully()
+        if engine._active_runs == 0:
+            break
+    left = await cascade.queue_summary()
+    given_up, _given_up[:] = list(_given_up), []
+    return {
+        "idle": idle and left.pending == 0,
+        "given_up": given_up,
+        "not_indexed": left.failed_permanent + left.failed_retryable,
+    }
+
+
+Receive = Callable[[], Awaitable[Any]]
+
+
+def _timed(app: Any) -> Any:
+    """Take the time from each request."""
+
+    async def timed(scope: Any, receive: Receive, send: Any) -> None:
+        global _now
+        if told := dict(scope.get("headers", ())).get(b"x-now"):
+            _now = datetime.fromisoformat(told.decode()).replace(tzinfo=UTC)
+        await app(scope, receive, send)
+
+    return timed
+
+
+def _end_with_input(server: Any) -> None:
+    while os.read(0, 1 << 16):
+        pass
+    server.should_exit = True
+
+
+async def _serve(answers: int) -> None:
+    uvicorn = import_module("uvicorn")
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(_timed(_application()), log_config=None, lifespan="on"))
+    threading.Thread(target=_end_with_input, args=(server,), daemon=True).start()
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        os.write(answers, b"%d\n" % listening.getsockname()[1])
+    await serving
+
+
+def main() -> None:
+    """Serve until standard input ends; what is printed goes to standard error."""
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    _limit_retries()
+    _set_clock()
+    _count_ids()
+    logging = import_module("everos.core.observability.logging")
+    logging.configure_logging(level="CRITICAL")
+    asyncio.run(_serve(answers))
+
+
+if __name__ == "__main__":
+    main()
