@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from steeltrap.adapters.memos import in_turn, present
 from steeltrap.adapters.memos.database import Database
@@ -19,9 +19,6 @@ from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utteranc
 from steeltrap.harness.models import Models
 
 __all__ = ["MemOS"]
-
-_PAGE: Final = 20
-"""How many memories the question of a history may find besides those that name its topic."""
 
 
 class MemOS:
@@ -142,18 +139,6 @@ class MemOS:
         """
         with self._at_work(tenant) as (cube, _):
             return [_item(node) for node in _once(self._nodes(cube, tenant))]
-
-    def history(self, subject: Subject) -> Sequence[Item]:
-        """The memories that name the subject's topic or that its question finds, oldest first."""
-        tenant, topic = subject.tenant, subject.topic.casefold()
-        with self._at_work(tenant) as (cube, parts):
-            nodes = _once(self._nodes(cube, tenant))
-            about = {node["memory"] for node in nodes if topic in node["memory"].casefold()}
-            if subject.text.strip():
-                found = self._found(cube, tenant, subject.text, _PAGE)
-                parts.raise_unanswered()
-                about |= {memory.memory for memory in found}
-            return [_item(node) for node in nodes if node["memory"] in about]
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Delete all of the tenant's memories, or each that names the subject, in every tier.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from importlib import import_module
 from typing import Any, Final
@@ -12,7 +13,10 @@ from steeltrap.harness.models import Models
 
 __all__ = ["Parts"]
 
-_SIZE: Final = "SELECT pg_total_relation_size('memos.memories') + pg_total_relation_size('memos.edges')"
+_VECTOR: Final = "SELECT oid FROM pg_type WHERE typname = 'vector'"
+_SIZE: Final = (
+    "SELECT pg_total_relation_size('memos.memories') + pg_total_relation_size('memos.edges')"
+)
 
 
 class Parts:
@@ -55,11 +59,13 @@ class Parts:
                     "backend": "postgres",
                     "config": self._database.config(tenant, self._models.dimension),
                 },
-                memory_size=dict(self._sizes), cube_id=tenant,
+                memory_size=dict(self._sizes), cube_id=tenant, include_embedding=True,
             )
         )  # fmt: skip
         cube.extractor_llm = cube.dispatcher_llm = self.llm
         cube.embedder.client = self.reader.embedder.client
+        if not self._cubes:
+            self._read_vectors(cube.graph_store)
         self._cubes.append(cube)
         return cube
 
@@ -73,14 +79,19 @@ class Parts:
         """Bytes of the tables and indices; none before the first memory."""
         if not self._cubes:
             return 0
-        store = self._cubes[0].graph_store
-        connection = store.pool.getconn()
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(_SIZE)
-                return int(cursor.fetchone()[0])
-        finally:
-            store.pool.putconn(connection)
+        return _number(self._cubes[0].graph_store, _SIZE)
+
+    def _read_vectors(self, store: Any) -> None:
+        """Have vectors come back as numbers: as the text that they are sent in, they break the package.
+
+        It compares them with the question's to rank what search found; without them, all that it
+        found is ranked the same.
+        """
+        types: Any = import_module("psycopg2.extensions")
+        kind = _number(store, _VECTOR)
+        types.register_type(
+            types.new_type((kind,), "VECTOR", lambda text, _: text and json.loads(text))
+        )
 
     def _llm(self) -> dict[str, Any]:
         return {
@@ -116,3 +127,14 @@ class Parts:
                 raise
 
         reader.llm.generate = watched
+
+
+def _number(store: Any, query: str) -> int:
+    """The one number that a query gives."""
+    connection = store.pool.getconn()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            return int(cursor.fetchone()[0])
+    finally:
+        store.pool.putconn(connection)

@@ -30,6 +30,10 @@ class Scheduler:
         schedulers: Any = import_module("memos.mem_scheduler.general_scheduler")
         labels: Any = import_module("memos.mem_scheduler.schemas.task_schemas")
         sql: Any = import_module("sqlalchemy")
+        monitors: Any = import_module("memos.mem_scheduler.schemas.monitor_schemas")
+        # The window of questions drops the oldest when it is full. It says that it never waits
+        # for room, and waits for five seconds first.
+        monitors.QueryMonitorQueue.put.__defaults__ = (False, None)
         self._message: Any = import_module(
             "memos.mem_scheduler.schemas.message_schemas"
         ).ScheduleMessageItem
@@ -40,6 +44,7 @@ class Scheduler:
         )
         self._scheduler: Any = schedulers.GeneralScheduler(config)
         self._engine: Any = sql.create_engine(f"sqlite:///{folder / 'scheduler.db'}")
+        sql.event.listen(self._engine, "connect", _unhurried)
         self._scheduler.initialize_modules(chat_llm=parts.llm, db_engine=self._engine)
         self._handler: Any = self._scheduler.dispatcher.handlers[self._label]
 
@@ -72,3 +77,8 @@ class Scheduler:
         with contextlib.suppress(Exception):
             self._scheduler.monitor.close()
         self._engine.dispose()
+
+
+def _unhurried(connection: Any, _: Any) -> None:
+    """Wait for no disk: what the scheduler keeps lives as long as a run."""
+    connection.execute("PRAGMA synchronous = OFF")
