@@ -26,18 +26,11 @@ class ModelGem(Gem):
     ) -> None:
         super().__init__(**settings)
         self._dialect = dialect
-        self._connected = False
+        self._models: Models | None = None
 
     def connect(self, models: Models) -> None:
         """Ask this model."""
-        if self._dialect == "openai":
-            make, url = ModelInterpreter.openai, models.openai_url
-        else:
-            make, url = ModelInterpreter.anthropic, models.url
-        self._interpreter = make(
-            models.chat, url, models.key, timeout_s=models.timeout_s, retries=models.retries
-        )
-        self._connected = True
+        self._models = models
 
     def open(self, folder: Path) -> None:
         """Begin an empty memory in `folder`.
@@ -45,8 +38,16 @@ class ModelGem(Gem):
         Raises:
             MemoryFault: there is no model.
         """
-        if not self._connected:
+        if self._models is None:
             raise MemoryFault("gem: no model is connected; call connect(models) first")
+        if self._dialect == "openai":
+            make, url = ModelInterpreter.openai, self._models.openai_url
+        else:
+            make, url = ModelInterpreter.anthropic, self._models.url
+        self._interpreter = make(
+            self._models.chat, url, self._models.key,
+            timeout_s=self._models.timeout_s, retries=self._models.retries,
+        )  # fmt: skip
         super().open(folder)
 
     def close(self) -> None:

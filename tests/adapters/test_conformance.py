@@ -1,6 +1,6 @@
-"""The contract, and beyond it what memories that keep every word, or rank, must do.
+"""Beyond the contract: what memories that keep every word, or rank, must do, here and in a worker.
 
-A new adapter is added to `MEMORIES`.
+The contract itself is put to every configured system in `test_contract.py`.
 """
 
 from __future__ import annotations
@@ -104,22 +104,6 @@ def ranking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 
 
 # ---------------------------------------------------------------- the contract
-
-ITS_OWN_BUDGET = {name for name in MEMORIES if name.startswith("flat")}
-"""The window of a transcript is its budget: `Query.limit` does not cut it."""
-
-
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", MEMORIES)
-def test_keeps_to_the_contract(name: str, check: str, tmp_path: Path) -> None:
-    """Each memory passes each check that can be put to it, remarks included."""
-    broken = name in ITS_OWN_BUDGET and check == "keeps-to-the-limit"
-    try:
-        with pytest.raises(Broken) if broken else contextlib.nullcontext():
-            put(CHECKS[check], MEMORIES[name], tmp_path)
-    except NotApplicable:
-        assert check in SELDOM
-
 
 SELDOM = {
     "threads-where-claimed", "times-in-order", "history-oldest-first", "salience-only-looks",

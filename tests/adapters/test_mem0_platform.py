@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -20,7 +19,6 @@ from doubles.lives import query, subject, tell, turn
 from doubles.mem0_platform import KEY, Mem0Double
 
 from steeltrap.adapters.mem0_platform import Mem0Platform
-from steeltrap.harness.conformance import CHECKS, put
 from steeltrap.harness.memory import Erases, Lists, MemoryFault, Recalls, capabilities
 from steeltrap.harness.remote import Remote, WorkerFault
 from steeltrap.harness.replies import Items
@@ -571,23 +569,3 @@ def test_a_script_runs_without_a_failed_step(make: Make, tmp_path: Path, name: s
         with lives.life(make(double.url), tmp_path / "run") as memory:
             assert [] == lives.driven(memory, script, tmp_path / "history.jsonl")
         assert [] == double.refused
-
-
-# ---------------------------------------------------------------- the contract
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        "begins-empty", "faults-while-not-open", "well-formed-replies", "nothing-found-is-empty",
-        "keeps-tenants-apart", "erases-a-tenant",
-    ],
-)  # fmt: skip
-def test_keeps_to_the_contract(make: Make, check: str, tmp_path: Path) -> None:
-    """What the contract says of lives, replies, tenants and erasure holds at a service as well."""
-    with Mem0Double() as double, contextlib.ExitStack() as made:
-        put(
-            CHECKS[check],
-            lambda: made.enter_context(contextlib.closing(make(double.url))),
-            tmp_path,
-        )

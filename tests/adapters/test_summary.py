@@ -11,7 +11,6 @@ import pytest
 from steeltrap.adapters.embedders import HashEmbedder
 from steeltrap.adapters.summary import Summary
 from steeltrap.adapters.summary.answers import answer
-from steeltrap.harness.conformance import CHECKS, Broken, NotApplicable, put
 from steeltrap.harness.conformance.said import SCRIPT
 from steeltrap.harness.gateway.ideal import Ideal
 from steeltrap.harness.gateway.mind import Dials, ScriptMind
@@ -173,36 +172,6 @@ def test_needs_a_model() -> None:
     """Without one it cannot be opened."""
     with pytest.raises(MemoryFault, match="no model is connected"):
         Summary().open(Path())
-
-
-SELDOM = {
-    "threads-where-claimed", "times-in-order", "history-oldest-first", "salience-only-looks",
-    "maintains-at-a-simulated-time", "forks-answer-alike", "forks-leave-alone", "tells-its-size",
-    "recovers-what-it-holds", "knows-its-sources", "keeps-simulated-time",
-}  # fmt: skip
-"""Checks of what a summary has nothing of."""
-
-
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("trigger", [1000, 10])
-def test_keeps_to_the_contract(check: str, trigger: int, tmp_path: Path) -> None:
-    """It passes every check but the limit, as `flat` does: what it holds is its own budget."""
-    embedder = HashEmbedder()
-    ideal = Ideal(answer, ScriptMind(SCRIPT), embedder, system="summary")
-    with Gateway(ideal, embedder) as gateway:
-
-        def make() -> Summary:
-            gateway.begin()
-            memory = Summary(trigger_tokens=trigger, keep_tokens=trigger // 4)
-            memory.connect(gateway.models)
-            return memory
-
-        broken = check == "keeps-to-the-limit"
-        try:
-            with pytest.raises(Broken) if broken else contextlib.nullcontext():
-                put(CHECKS[check], make, tmp_path)
-        except NotApplicable:
-            assert check in SELDOM
 
 
 # ---------------------------------------------------------------- the ideal summariser
