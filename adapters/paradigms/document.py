@@ -241,11 +241,10 @@ class Document(Paradigm):
             return
         ago = datetime.fromisoformat(self.now) - timedelta(days=self._ttl_days)
         old = ago.isoformat(timespec="minutes")
-        with self.transaction(), self._txn.cursor() as cursor:
-            there = cursor.first()
-            while there:
-                document = msgspec.json.decode(cursor.value(), type=_Topic)
-                there = cursor.delete() if document.written_at < old else cursor.next()
+        with self.transaction():
+            for name, stored in list(self._txn.cursor()):
+                if msgspec.json.decode(stored, type=_Topic).written_at < old:
+                    self._txn.delete(name)
 
     # ------------------------------------------------------------ reading
 

@@ -41,10 +41,10 @@ def number_in(value: str) -> int | None:
     return int(found[0].replace(",", "")) if found and len(found[0]) < 16 else None
 
 
-def with_day(value: str, day: str | None) -> str | None:
+def with_day(value: str | None, day: str | None) -> str | None:
     """The value with another date in place of its first, spelled in the same manner."""
-    found = _DAY.search(value)
-    if found is None or day is None:
+    found = _DAY.search(value or "")
+    if value is None or found is None or day is None:
         return None
     new = date.fromisoformat(day)
     month = _MONTHS[new.month - 1]
@@ -57,10 +57,10 @@ def with_day(value: str, day: str | None) -> str | None:
     return value[: found.start()] + spelled + value[found.end() :]
 
 
-def with_number(value: str, number: int | None) -> str | None:
+def with_number(value: str | None, number: int | None) -> str | None:
     """The value with another number in place of its first, in groups of three digits."""
-    found = _DIGITS.search(value)
-    if found is None or number is None:
+    found = _DIGITS.search(value or "")
+    if value is None or found is None or number is None:
         return None
     return f"{value[: found.start()]}{number:,}{value[found.end() :]}"
 
