@@ -19,7 +19,19 @@ import msgspec
 
 from steeltrap.harness.memory import MemoryFault
 
-__all__ = ["Row", "Store", "dsl", "every", "keyed", "live", "named", "visible"]
+__all__ = [
+    "FIELDS",
+    "LABELS",
+    "Row",
+    "Store",
+    "dsl",
+    "every",
+    "keyed",
+    "live",
+    "named",
+    "visible",
+    "walk",
+]
 
 LABELS: Final = ("User", "Memory", "Source", "Chunk", "Profile", "Entity", "Category")
 _DATABASE: Final = "memories"
@@ -27,6 +39,7 @@ _TRIES: Final = 30
 """A write that collides with the engine's own upkeep is rolled back and tried again,"""
 _WAIT_S: Final = 0.002
 """after so long, doubled up to a quarter of a second."""
+_START: Final = "start.key"
 _INDEX_S: Final = 60.0
 """An index that is not built by then will not be."""
 
@@ -57,10 +70,10 @@ class Row(msgspec.Struct, rename="camel"):
     distance: float | None = None
 
 
-_FIELDS: Final = tuple(
+FIELDS: Final = tuple(
     name for name in Row.__struct_encode_fields__ if name not in ("score", "distance")
 )
-_SHOWN: Final = {"Memory": _FIELDS, "Chunk": ("key", "number", "turn", "at", "text")}
+_SHOWN: Final = {"Memory": FIELDS, "Chunk": ("key", "number", "turn", "at", "text")}
 """What a search gives of each; embeddings never leave the store."""
 
 
@@ -126,10 +139,8 @@ class Store:
         h = dsl()
         spec = h.IndexSpec
         wanted = [spec.node_unique_equality(label, "key") for label in LABELS]
-        wanted += [spec.node_equality(label, "tenant") for label in LABELS]
-        wanted += [
-            spec.node_equality("Memory", name) for name in ("contentHash", "isLatest", "kind")
-        ]
+        same = ("tenant", "user", "contentHash", "isLatest")
+        wanted += [spec.node_equality("Memory", name) for name in same]
         wanted += [spec.node_range("Memory", name) for name in ("expiresAt", "createdAt")]
         cosine = h.VectorDistanceMetric.COSINE
         for label in ("Memory", "Chunk"):
@@ -158,17 +169,21 @@ class Store:
 
     # ------------------------------------------------------------ requests
 
-    def commit(self, batch: Any) -> dict[str, Any]:
+    def commit(self, batch: Any, **vectors: Sequence[float]) -> dict[str, Any]:
         """Write a batch, all of it or nothing.
 
         The engine's upkeep of its indexes writes too, and a batch that collides with it is rolled
         back: it is tried again.
 
+        Args:
+            batch: as the package builds it, with what it returns.
+            vectors: its parameters.
+
         Raises:
             MemoryFault: nothing was written.
             HelixError: it is not known.
         """
-        request, wait_s = batch.to_query_request(), _WAIT_S
+        request, wait_s = _request(batch, vectors), _WAIT_S
         for _ in range(_TRIES):
             try:
                 reply: dict[str, Any] = self._client.query(request)
@@ -190,23 +205,25 @@ class Store:
         known = "Storage error" not in str(error)
         return MemoryFault(f"helix-recipe: {error}") if known else error
 
-    def read(self, **traversals: Any) -> dict[str, Any]:
+    def read(self, vector: Sequence[float] | None = None, /, **traversals: Any) -> dict[str, Any]:
         """Read at one moment.
 
         Args:
+            vector: the parameter `vector` of the traversals, where they have it.
             traversals: each with a terminal step, by the names of their results.
         """
         batch = dsl().read_batch()
         for name, traversal in traversals.items():
             batch = batch.var_as(name, traversal)
+        vectors = {} if vector is None else {"vector": vector}
         reply: dict[str, Any] = self._client.query(
-            batch.returning(list(traversals)).to_query_request()
+            _request(batch.returning(list(traversals)), vectors)
         )
         return reply
 
     def rows(self, **traversals: Any) -> dict[str, list[Row]]:
         """Memories, each list by number."""
-        found = self.read(**{name: one.value_map(_FIELDS) for name, one in traversals.items()})
+        found = self.read(**{name: one.value_map(FIELDS) for name, one in traversals.items()})
         return {
             name: sorted(msgspec.convert(rows, list[Row]), key=lambda row: row.number)
             for name, rows in found.items()
@@ -228,42 +245,60 @@ class Store:
         """
         asked = {}
         if vector is not None:
-            asked["near"] = within.vector_search(label, "embedding", list(vector), limit, tenant)
+            given = dsl().Expr.param("vector")
+            asked["near"] = within.vector_search_with(label, "embedding", given, limit, tenant)
         if text.strip():
             asked["worded"] = within.text_search(label, "text", text, limit, tenant)
         if not asked:
             return {}
         names = (*_SHOWN[label], "$score", "$distance")
         shown = [dsl().PropertyProjection.renamed(name, name.lstrip("$")) for name in names]
-        found = self.read(**{name: one.project(shown) for name, one in asked.items()})
+        found = self.read(vector, **{name: one.project(shown) for name, one in asked.items()})
         return {name: sorted(rows, key=_best_first) for name, rows in found.items()}
 
-    def reached(
-        self,
-        start: Any,
-        *steps: tuple[str, str],
-        keep: Sequence[Any] = (),
-        end: Sequence[str] = ("key",),
-    ) -> list[tuple[str, dict[str, Any]]]:
-        """What edges lead to, each with the key of where they began.
+    def followed(self, **walks: Any) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+        """What each walk leads to, with the key of where it began; see `walk`."""
+        followed = {}
+        for name, found in self.read(**walks).items():
+            rows = sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+            followed[name] = [(row.pop(_START), row) for row in rows]
+        return followed
 
-        Args:
-            start: nodes.
-            steps: `out` or `in_`, and the label of the edge.
-            keep: conditions on the end.
-            end: properties of it.
-        """
-        h = dsl()
-        walk = start.bind("start")
-        for way, label in steps:
-            walk = getattr(walk, way)(label)
-        if keep:
-            walk = walk.where(h.Predicate.and_(list(keep)))
-        shown = [h.BindingProjection.binding("start", "key", "start.key")]
-        shown += [h.BindingProjection.binding("end", name, name) for name in end]
-        found = self.read(rows=walk.bind("end").project_distinct_bindings(shown))["rows"]
-        rows = sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
-        return [(row.pop("start.key"), row) for row in rows]
+    def reached(
+        self, start: Any, *steps: tuple[str, str], end: Sequence[str] = ("key",)
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """The same of one walk."""
+        return self.followed(found=walk(start, *steps, end=end))["found"]
+
+
+def walk(
+    start: Any, *steps: tuple[str, str], keep: Sequence[Any] = (), end: Sequence[str] = ("key",)
+) -> Any:
+    """A traversal that knows where it began.
+
+    Args:
+        start: nodes.
+        steps: `out` or `in_`, and the label of the edge.
+        keep: conditions on the end.
+        end: properties of it that are wanted.
+    """
+    h = dsl()
+    way = start.bind("start")
+    for direction, label in steps:
+        way = getattr(way, direction)(label)
+    if keep:
+        way = way.where(h.Predicate.and_(list(keep)))
+    shown = [h.BindingProjection.binding("start", "key", _START)]
+    shown += [h.BindingProjection.binding("end", name, name) for name in end]
+    return way.bind("end").project_distinct_bindings(shown)
+
+
+def _request(batch: Any, vectors: Mapping[str, Sequence[float]]) -> Any:
+    """A request with its vectors beside the query, where they cost much less than within it."""
+    request, kind = batch.to_query_request(), dsl().QueryParamType
+    for name, vector in vectors.items():
+        request.insert_typed_parameter(name, kind.array(kind.f32()), list(vector))
+    return request
 
 
 def _best_first(row: Mapping[str, Any]) -> tuple[float, int]:

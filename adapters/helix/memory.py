@@ -89,48 +89,53 @@ class HelixRecipe:
     # ------------------------------------------------------------ writing
 
     def ingest(self, turn: Utterance) -> None:
-        """Extract, find candidates, adjudicate, and write all that follows in one batch."""
+        """Extract, find candidates, adjudicate, and write all that follows in one batch.
+
+        Where a model gives no answer nothing was written.
+        """
         store = self._changing()
-        tenant = self._tenants.get(turn.tenant) or _Tenant(
-            deque(maxlen=self._settings.recent_turns)
-        )
+        tenant = self._tenants.get(turn.tenant) or self._nobody()
         at = max(self._now, turn.at)
         pieces = _pieces(turn.text, self._settings.chunk_chars)
         vectors = self._minds.embedded(pieces)
-        reader = Reader(store, self._settings)
-        related = reader.found(turn.tenant, turn.text, vectors[0] if vectors else None, at, limit=self._settings.related)  # fmt: skip
-        said = self._minds.extracted(turn, tenant.recent, related)
-        if said:
-            embedded = self._minds.embedded([one.content for one in said])
-            near = {row.key: row for row in related}
-            for one, vector in zip(said, embedded, strict=True):
-                found = reader.found(
-                    turn.tenant, one.content, vector, at, limit=self._settings.candidates
-                )
-                near |= {row.key: row for row in found}
-            known = {turn.id, *(each.id for each in tenant.recent)}
-            decided = self._minds.adjudicated(said, list(near.values()))
-            facts = [
-                Fact(
-                    one,
-                    relation,
-                    rows,
-                    tenant.written + number,
-                    vector,
-                    one.source if one.source in known else turn.id,
-                )
-                for number, (one, (relation, rows), vector) in enumerate(
-                    zip(said, decided, embedded, strict=True), 1
-                )
-            ]
-            store.commit(
-                turn_batch(turn, facts, list(zip(pieces, vectors, strict=True)), self._settings)
-            )
+        facts = self._facts(turn, tenant, vectors[0] if vectors else None, at)
+        if facts:
+            chunks = list(zip(pieces, vectors, strict=True))
+            turn_batch(turn, facts, chunks, self._settings).commit(store)
             tenant.written += len(facts)
             tenant.unread += sum(fact.relation != "duplicate" for fact in facts)
         self._now = at
         tenant.recent.append(turn)
         self._tenants[turn.tenant] = tenant
+
+    def _facts(
+        self, turn: Utterance, tenant: _Tenant, vector: Sequence[float] | None, at: str
+    ) -> list[Fact]:
+        """What is worth remembering of a turn, and how it relates to what is there."""
+        settings, reader = self._settings, Reader(self._opened(), self._settings)
+        related = reader.found(turn.tenant, turn.text, vector, at, limit=settings.related)
+        said = self._minds.extracted(turn, tenant.recent, related)
+        if not said:
+            return []
+        vectors = self._minds.embedded([one.content for one in said])
+        near = {row.key: row for row in related}
+        for one, own in zip(said, vectors, strict=True):
+            found = reader.found(turn.tenant, one.content, own, at, limit=settings.candidates)
+            near |= {row.key: row for row in found}
+        decided = self._minds.adjudicated(said, list(near.values()))
+        known = {turn.id, *(each.id for each in tenant.recent)}
+        return [
+            Fact(
+                said=one, relation=relation, memories=rows, number=tenant.written + place,
+                vector=own, source=one.source if one.source in known else turn.id,
+            )
+            for place, (one, own, (relation, rows)) in enumerate(
+                zip(said, vectors, decided, strict=True), 1
+            )
+        ]  # fmt: skip
+
+    def _nobody(self) -> _Tenant:
+        return _Tenant(deque(maxlen=self._settings.recent_turns))
 
     def settle(self) -> None:
         """Write the profiles anew that are out of date."""
@@ -329,7 +334,7 @@ class HelixRecipe:
         if self._copied_at is not None:
             raise MemoryFault("helix-recipe: a copy is for questions alone; write to the original")
         if self._recalls:
-            store.commit(recall_batch(self._recalls))
+            recall_batch(self._recalls).commit(store)
             self._recalls = {}
         return store
 

@@ -9,7 +9,17 @@ from typing import Any, Final
 
 import msgspec
 
-from steeltrap.adapters.helix.graph import Row, Store, dsl, every, keyed, live, visible
+from steeltrap.adapters.helix.graph import (
+    FIELDS,
+    Row,
+    Store,
+    dsl,
+    every,
+    keyed,
+    live,
+    visible,
+    walk,
+)
 from steeltrap.adapters.helix.settings import Settings
 from steeltrap.harness.memory import Item
 
@@ -83,14 +93,9 @@ class Reader:
         for row, share in self._expanded(tenant, hits, scores, at, history=asks_for_history(text)):
             rows.setdefault(row.key, row)
             gained[row.key] = max(share, gained.get(row.key, 0.0))
+        total = {key: scores.get(key, 0.0) + gained.get(key, 0.0) for key in rows}
         adjusted = [
-            (
-                row,
-                round(
-                    (scores.get(key, 0.0) + gained.get(key, 0.0)) * self._factor(row, at), _DIGITS
-                ),
-            )
-            for key, row in rows.items()
+            (row, round(total[key] * self._factor(row, at), _DIGITS)) for key, row in rows.items()
         ]
         return sorted(adjusted, key=lambda pair: (-pair[1], pair[0].number))
 
@@ -104,30 +109,33 @@ class Reader:
         history: bool,
     ) -> Iterable[tuple[Row, float]]:
         """What edges of the hits lead to, under the same filters, with its share of their scores."""
-        settings, keep = self._settings, live(tenant, tenant, at)
-        for weight, *steps in (
-            (settings.extends_weight, ("out", "EXTENDS")),
-            (settings.extends_weight, ("in_", "EXTENDS")),
-            (settings.mentions_weight, ("out", "MENTIONS"), ("in_", "MENTIONS")),
-        ):
-            for start, row in self._reached(hits, steps, keep):
-                if row.key != start:
-                    yield row, weight * scores[start]
-        shares, was = dict(scores), _was(tenant)
-        level = list(hits)
-        for _ in range(settings.versions if history else 0):
-            older = list(self._reached(level, [("out", "UPDATES")], was))
-            for start, row in older:
-                shares[row.key] = settings.updates_weight * shares[start]
-                yield row, shares[row.key]
-            level = [row.key for _, row in older]
-            if not level:
-                return
+        settings, start, keep = self._settings, keyed("Memory", hits), live(tenant, tenant, at)
+        shares = {
+            "extends": settings.extends_weight, "extended": settings.extends_weight,
+            "beside": settings.mentions_weight,
+        }  # fmt: skip
+        found = self._store.followed(
+            extends=walk(start, ("out", "EXTENDS"), keep=keep, end=FIELDS),
+            extended=walk(start, ("in_", "EXTENDS"), keep=keep, end=FIELDS),
+            beside=walk(start, ("out", "MENTIONS"), ("in_", "MENTIONS"), keep=keep, end=FIELDS),
+        )
+        for name, pairs in found.items():
+            for key, row in pairs:
+                if row["key"] != key:
+                    yield msgspec.convert(row, Row), shares[name] * scores[key]
+        if history:
+            yield from self._earlier(tenant, {key: scores[key] for key in hits})
 
-    def _reached(self, keys: Sequence[str], steps: Sequence[Any], keep: Sequence[Any]) -> Iterable[tuple[str, Row]]:  # fmt: skip
-        fields = Row.__struct_encode_fields__[:-2]
-        for start, row in self._store.reached(keyed("Memory", keys), *steps, keep=keep, end=fields):
-            yield start, msgspec.convert(row, Row)
+    def _earlier(self, tenant: str, scores: dict[str, float]) -> Iterable[tuple[Row, float]]:
+        """What memories replaced, one edge back after another, within the bound."""
+        level, keep = list(scores), _was(tenant)
+        for _ in range(self._settings.versions):
+            back = walk(keyed("Memory", level), ("out", "UPDATES"), keep=keep, end=FIELDS)
+            older = self._store.followed(older=back)["older"] if level else []
+            for key, row in older:
+                scores[row["key"]] = self._settings.updates_weight * scores[key]
+                yield msgspec.convert(row, Row), scores[row["key"]]
+            level = [row["key"] for _, row in older]
 
     def _factor(self, row: Row, at: str) -> float:
         """How salience and recency raise a score."""

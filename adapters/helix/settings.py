@@ -47,11 +47,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Share of its neighbour's score that a memory gets over EXTENDS."""
     mentions_weight: float = 0.25
     """The same over an entity that both mention."""
-    updates_weight: float = 0.5
+    updates_weight: float = 0.97
     """The same of an earlier version."""
-    salience_weight: float = 0.25
+    salience_weight: float = 0.1
     """By what share a salience of 1 raises a score."""
-    recency_weight: float = 0.25
+    recency_weight: float = 0.1
     """By what share having been written just now does."""
     half_life_days: float = 30.0
     """After so many days half of that is left."""

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from steeltrap.adapters.helix.asks import Candidate
-from steeltrap.adapters.helix.graph import Row, dsl, every, keyed, live, named
+from steeltrap.adapters.helix.graph import Row, Store, dsl, every, keyed, live, named
 from steeltrap.adapters.helix.settings import Settings
 from steeltrap.harness.memory import Utterance
 
-__all__ = ["Fact", "recall_batch", "turn_batch"]
+__all__ = ["Batch", "Fact", "recall_batch", "turn_batch"]
 
 
 class Fact(NamedTuple):
@@ -32,11 +32,12 @@ class Fact(NamedTuple):
     """Id of the turn in which it stands."""
 
 
-class _Batch:
+class Batch:
     """A write batch, step by step; a step may depend on whether an earlier one found something."""
 
     def __init__(self) -> None:
         self.made = dsl().write_batch()
+        self.vectors: dict[str, Sequence[float]] = {}
 
     def add(self, name: str, step: Any, *, where: str = "", unless: str = "") -> None:
         """Add a step.
@@ -65,6 +66,18 @@ class _Batch:
         """Join what two steps found, where the first found anything."""
         self.add(f"{start}-{label}-{end}", self.at(start).add_e(label, dsl().NodeRef.var(end)), where=start)  # fmt: skip
 
+    def embedding(self, vector: Sequence[float] | None) -> dict[str, Any]:
+        """The property of an embedding, whose numbers go beside the query."""
+        if vector is None:
+            return {}
+        name = f"vector{len(self.vectors)}"
+        self.vectors[name] = vector
+        return {"embedding": dsl().Expr.param(name)}
+
+    def commit(self, store: Store) -> None:
+        """Write it, all or nothing; see `Store.commit`."""
+        store.commit(self.made.returning([]), **self.vectors)
+
     @staticmethod
     def at(name: str) -> Any:
         """The nodes that a step found."""
@@ -73,18 +86,19 @@ class _Batch:
 
 def turn_batch(
     turn: Utterance, facts: Sequence[Fact], pieces: Sequence[tuple[str, Any]], settings: Settings
-) -> Any:
+) -> Batch:
     """What a turn with facts writes: its source and chunks, and each fact as was decided.
 
     Args:
         turn: was said.
         facts: in it, at least one.
-        pieces: of its text, with their vectors.
+        pieces: of its text, with their vectors; a turn that only repeats leaves none.
         settings: numbers.
     """
-    batch, tenant = _Batch(), turn.tenant
+    batch, tenant = Batch(), turn.tenant
     batch.ensured("user", "User", named("user", tenant), {"tenant": tenant, "user": tenant})
-    _source(batch, turn, pieces)
+    news = any(fact.relation != "duplicate" for fact in facts)
+    _source(batch, turn, pieces if news else ())
     for name in dict.fromkeys(
         name for fact in facts for name in fact.said.entities if name.strip()
     ):
@@ -98,39 +112,35 @@ def turn_batch(
             _reinforced(batch, turn, fact, settings)
         else:
             _written(batch, turn, fact, settings)
-    return batch.made.returning([])
+    return batch
 
 
-def recall_batch(recalls: Mapping[str, tuple[float, str]]) -> Any:
+def recall_batch(recalls: Mapping[str, tuple[float, str]]) -> Batch:
     """What recalls change: how often each memory was served since the last write, and when last."""
-    batch, h = _Batch(), dsl()
+    batch, h = Batch(), dsl()
     for number, (key, (times, at)) in enumerate(recalls.items()):
         counted = h.Expr.prop("accessCount") + h.Expr.val(times)
         step = keyed("Memory", [key]).set_property("accessCount", counted)
         batch.add(f"recall{number}", step.set_property("lastAccessedAt", at))
-    return batch.made.returning([])
+    return batch
 
 
 def _entity(tenant: str, name: str) -> str:
     return named("entity", tenant, " ".join(name.casefold().split()))
 
 
-def _source(batch: _Batch, turn: Utterance, pieces: Sequence[tuple[str, Any]]) -> None:
+def _source(batch: Batch, turn: Utterance, pieces: Sequence[tuple[str, Any]]) -> None:
     """The document (where and when it was said) and its chunks (the text, to be found and cited)."""
     key = named("source", turn.tenant, turn.id)
     about = {"tenant": turn.tenant, "user": turn.tenant}
     batch.ensured("source", "Source", key, {**about, "turn": turn.id, "session": turn.session, "at": turn.at, "role": turn.role})  # fmt: skip
     for number, (text, vector) in enumerate(pieces):
         properties = {**about, "key": f"{key}.{number}", "number": number, "text": text, "turn": turn.id, "at": turn.at}  # fmt: skip
-        batch.add(f"chunk{number}", dsl().g().add_n("Chunk", properties | _embedding(vector)), where="source.new")  # fmt: skip
+        batch.add(f"chunk{number}", dsl().g().add_n("Chunk", properties | batch.embedding(vector)), where="source.new")  # fmt: skip
         batch.add(f"source-chunk{number}", batch.at("source").add_e("HAS_CHUNK", dsl().NodeRef.var(f"chunk{number}")), where="source.new")  # fmt: skip
 
 
-def _embedding(vector: Sequence[float] | None) -> dict[str, Any]:
-    return {} if vector is None else {"embedding": dsl().PropertyValue.f32_array(vector)}
-
-
-def _reinforced(batch: _Batch, turn: Utterance, fact: Fact, settings: Settings) -> None:
+def _reinforced(batch: Batch, turn: Utterance, fact: Fact, settings: Settings) -> None:
     """A duplicate: the memory that says the same gains an access, salience and a source."""
     (row,) = fact.memories
     batch.add(f"f{fact.number}", every("Memory", *live(turn.tenant, turn.tenant, turn.at), _is("key", row.key)), where="source.new")  # fmt: skip
@@ -138,7 +148,7 @@ def _reinforced(batch: _Batch, turn: Utterance, fact: Fact, settings: Settings) 
     _cite(batch, f"f{fact.number}", turn, fact)
 
 
-def _strengthen(batch: _Batch, name: str, turn: Utterance, settings: Settings) -> None:
+def _strengthen(batch: Batch, name: str, turn: Utterance, settings: Settings) -> None:
     h, more = dsl(), settings.reinforcement
     raised = h.Expr.case(
         [(h.Predicate.gte("salience", 1 - more), h.Expr.val(1.0))],
@@ -149,14 +159,14 @@ def _strengthen(batch: _Batch, name: str, turn: Utterance, settings: Settings) -
     batch.add(f"{name}.stronger", step.set_property("lastAccessedAt", turn.at), where=name)
 
 
-def _written(batch: _Batch, turn: Utterance, fact: Fact, settings: Settings) -> None:
+def _written(batch: Batch, turn: Utterance, fact: Fact, settings: Settings) -> None:
     """A new memory with its edges and, where it replaces others, their end."""
     tenant, name = turn.tenant, f"f{fact.number}"
     digest = content_hash(tenant, fact.said)
     current = dsl().Predicate.and_(live(tenant, tenant, turn.at))
     retried = _is("writtenBy", turn.id)
     batch.add(f"{name}.same", every("Memory", _is("contentHash", digest), dsl().Predicate.or_([current, retried])))  # fmt: skip
-    batch.add(name, dsl().g().add_n("Memory", _properties(turn, fact, digest, settings)), unless=f"{name}.same")  # fmt: skip
+    batch.add(name, dsl().g().add_n("Memory", _properties(turn, fact, digest, settings) | batch.embedding(fact.vector)), unless=f"{name}.same")  # fmt: skip
     batch.add(f"{name}.repeated", batch.at(f"{name}.same").where(current), where="source.new")
     _strengthen(batch, f"{name}.repeated", turn, settings)
     batch.add(f"{name}.owned", batch.at("user").add_e("OWNS", dsl().NodeRef.var(name)), where=name)
@@ -177,7 +187,7 @@ def _written(batch: _Batch, turn: Utterance, fact: Fact, settings: Settings) -> 
                 batch.add(f"{old}.bounded", batch.at(old).set_property("expiresAt", fact.said.expires_at), where=name)  # fmt: skip
 
 
-def _cite(batch: _Batch, name: str, turn: Utterance, fact: Fact) -> None:
+def _cite(batch: Batch, name: str, turn: Utterance, fact: Fact) -> None:
     """Provenance: the turn, and the earlier one in which the fact stands, where that is known."""
     batch.edge(name, "DERIVED_FROM", "source")
     if fact.source != turn.id:
@@ -212,7 +222,6 @@ def _properties(turn: Utterance, fact: Fact, digest: str, settings: Settings) ->
         "isLatest": True,
         "validFrom": turn.at,
         **{name: at for name, at in known.items() if at},
-        **_embedding(fact.vector),
     }
 
 
