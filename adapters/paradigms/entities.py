@@ -72,7 +72,10 @@ class EntityGraph(Paradigm):
 
     @abstractmethod
     def mark(self, tenant: str, topic: str) -> None:
-        """Mark the entities that depend on one, over all hops; on a cycle that is itself, too."""
+        """Mark the entities that depend on one, over all hops; on a cycle that is itself, too.
+
+        The mark has the number of the latest statement, which itself needs no review.
+        """
 
     # ------------------------------------------------------------ the operations of a store
 
@@ -89,6 +92,7 @@ class EntityGraph(Paradigm):
     def withdraw(self, tenant: str, place: Place, turn: str, at: str) -> None:  # noqa: ARG002
         """Remove a value, and mark what depends on its entity; who withdrew it is not kept."""
         self.remove(tenant, place)
+        self.number()
         if self._marks:
             self.mark(tenant, place.topic)
 

@@ -31,6 +31,7 @@ from steeltrap.reference_system.statements import Place
 
 __all__ = ["PropertyGraph"]
 
+_FILE: Final = "graph.db"
 _BUFFER_BYTES: Final = 256 << 20
 _CHECKPOINT_TURNS: Final = 400
 """The engine keeps versions of what was changed until then; see the reference system's store."""
@@ -79,6 +80,14 @@ _DROP: Final = (
     "MATCH (e:Entity {tenant: $tenant})-[:HAS]->(f:Field) DETACH DELETE f",
     "MATCH (e:Entity {tenant: $tenant}) DETACH DELETE e",
 )
+_REMAINS: Final = {
+    "Entity": "MATCH (n:Entity) RETURN n.*",
+    "Field": "MATCH (n:Field) RETURN n.*",
+    "HAS": "MATCH (a:Entity)-[:HAS]->(b:Field) RETURN a.id, b.id",
+    "DEPENDS_ON": "MATCH (a:Entity)-[e:DEPENDS_ON]->(b:Entity) RETURN a.id, b.id, e.turn",
+    "RELATED_TO": "MATCH (a:Entity)-[e:RELATED_TO]->(b:Entity) RETURN a.id, b.id, e.turn",
+}
+"""Everything by its table. The engine's own export breaks on a path with a backslash."""
 _SCHEMA: Final = """
 MATCH (e:Entity {tenant: $tenant}) OPTIONAL MATCH (e)-[:HAS]->(f:Field)
 RETURN e.title, e.names, f.name, e.number ORDER BY e.number, f.name
@@ -146,9 +155,7 @@ class PropertyGraph(EntityGraph):
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         self._said = self._turns = 0
-        self._session = _Session(self._folder / "graph.db")
-        for statement in _TABLES:
-            self._run(statement)
+        self._make(self._folder)
 
     def release(self) -> None:
         """Close the file; the log stays beside it."""
@@ -239,24 +246,31 @@ class PropertyGraph(EntityGraph):
     def erase(self, tenant: str, subject: Any) -> None:
         """Remove a field or a tenant for good; what is not there needs no removal.
 
-        The engine leaves the bytes of what is deleted in its file, so what remains is exported into
+        The engine leaves the bytes of what is deleted in its file, so what remains is written to
         a new one.
         """
         super().erase(tenant, subject)
         old, new = self._folder, self._folder.with_name("ladybug.new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
-        export = new / "export"
-        self._run(f"EXPORT DATABASE {_quoted(export)} (format='parquet')")
+        files = {table: new / f"{table}.parquet" for table in _REMAINS}
+        for table, rows in _REMAINS.items():
+            self._run(f"COPY ({rows}) TO {_quoted(files[table])}")
         self.release()
-        self._session = _Session(new / "graph.db")
-        self._run(f"IMPORT DATABASE {_quoted(export)}")
+        self._make(new)
+        for table, file in files.items():
+            self._run(f"COPY {table} FROM {_quoted(file)}")
+            file.unlink()
         self._run("CHECKPOINT")
         self.release()
-        shutil.rmtree(export)
         shutil.rmtree(old)
         new.rename(old)
-        self._session = _Session(old / "graph.db")
+        self._session = _Session(old / _FILE)
+
+    def _make(self, folder: Path) -> None:
+        self._session = _Session(folder / _FILE)
+        for statement in _TABLES:
+            self._run(statement)
 
     def _edge(self, tenant: str, one: str, kind: str, other: str, turn: str) -> None:
         for topic in (one, other):
@@ -309,5 +323,5 @@ def _id(tenant: str, topic: str, field: str | None = None) -> str:
 
 
 def _quoted(path: Path) -> str:
-    """A path as a literal of Cypher: these two statements take no parameters."""
+    """A path as a literal of Cypher: COPY takes no parameters."""
     return "'" + str(path).replace("\\", "\\\\").replace("'", "\\'") + "'"
