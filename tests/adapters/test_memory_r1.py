@@ -266,6 +266,14 @@ def test_the_ideal_manager_keeps_what_holds() -> None:
     ] == held(said)
 
 
+def test_the_ideal_manager_believes_whose_word_counts_more() -> None:
+    """What somebody says against the owner is not stored; what the owner says against them is."""
+    owner = Op("tell", HARBOUR, "name:Ilse Brandt")
+    other = Op("tell", HARBOUR, "name:Noor Haddad", source="colleague")
+    assert ["The host of Harbour Lights is Ilse Brandt."] == held(script(owner, other))
+    assert ["The host of Harbour Lights is Ilse Brandt."] == held(script(other, owner))
+
+
 def test_the_ideal_reader_keeps_what_is_asked_for_and_what_it_follows_from() -> None:
     """A rule comes with what it starts from; memories about anything else do not."""
     rule = Op("depend", MILL, target=HARBOUR, rule=Rule("same"))

@@ -151,9 +151,15 @@ def test_every_component_keeps_its_fields(component: str) -> None:
     """Each has fields of its own; what is no field of it is not kept."""
     fields = {name: f"{name} of it" for name in COMPONENTS[component].fields}
     insert = ToolCall(f"{component}_insert", {**fields, "mood": "good"})
-    ((name, text, _),) = listed({component: [insert]})
-    assert name == f"{component}-0"
-    assert text.split("\n") == [fields[field] for field in COMPONENTS[component].read]
+    told = Told({component: [insert]}, {})
+    with opened(told) as memory:
+        memory.ingest(turn(0))
+        memory.ingest(turn(1))
+        (item,) = memory.active("a")
+    assert f"{component}-0" == item.id
+    assert [fields[field] for field in COMPONENTS[component].read] == item.text.split("\n")
+    shown = msgspec.json.encode({"id": item.id, **fields}).decode()
+    assert f"<{component}_memory>\n{shown}\n" in told.asked[-1].said("user")
 
 
 @pytest.mark.parametrize(
@@ -334,6 +340,9 @@ def test_ideal_managers_keep_facts_that_hold_and_events_of_all() -> None:
         WAS, "The host of Harbour Lights was Noor Haddad as of 2026-01-03 10:00.",
         "The host of Harbour Lights is Noor Haddad.",
     ] == ideal(TOLD, Op("noise"), NOW, NOW)  # fmt: skip
+    before = Op("revise", HARBOUR, "name:Uma Okafor", valid_at="2025-12-01T12:00")
+    was = "The host of Harbour Lights was Uma Okafor as of 2025-12-01 12:00."
+    assert [was] == ideal(before, before)
 
 
 def test_ideal_managers_take_back_and_doubt() -> None:
