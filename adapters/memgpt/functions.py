@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 
-from steeltrap.adapters.embedders import Embedder
+from steeltrap.adapters.context import Nearness
 from steeltrap.adapters.memgpt.context import BLOCKS, Agent, Entry, as_json
 from steeltrap.adapters.vector.ranking import ranked
 from steeltrap.harness.models import Tool, ToolCall
@@ -71,12 +70,12 @@ class Executor:
     """Carries out what the model calls.
 
     Args:
-        embedder: makes the vectors of archival storage.
+        nearness: by which archival storage is searched.
         block_chars: characters that a block of core memory may have.
     """
 
-    def __init__(self, embedder: Embedder, block_chars: int) -> None:
-        self._embedder = embedder
+    def __init__(self, nearness: Nearness, block_chars: int) -> None:
+        self._nearness = nearness
         self._block_chars = block_chars
         self._does: dict[str, Callable[..., Sequence[Entry]]] = {
             "core_memory_append": self._append,
@@ -153,8 +152,7 @@ class Executor:
         passages = agent.archival[::-1]
         if not passages:
             return ()
-        rows = self._embedder.embed([query, *(one.text for one in passages)]).astype(np.float64)
-        scores = (rows[1:] * rows[0]).sum(axis=1)
+        scores = self._nearness.of([one.text for one in passages], query)
         best = ranked(range(len(passages)), scores, len(passages))
         return _paged([passages[number] for number, _ in best], page)
 

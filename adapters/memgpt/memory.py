@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from steeltrap.adapters.chat import Chat, prompts
-from steeltrap.adapters.context import fitting
+from steeltrap.adapters.context import Nearness, fitting
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.adapters.memgpt.context import BLOCKS, Agent, Entry, Role, as_json
 from steeltrap.adapters.memgpt.functions import TOOLS, Executor
@@ -67,7 +67,8 @@ class MemGPT:
                 "memgpt: context_tokens, block_chars, summary_words and steps are at least 1"
             )
         self.embedder = embedder or WordLlamaEmbedder()
-        self._executor = Executor(self.embedder, block_chars)
+        self._nearness = Nearness(self.embedder)
+        self._executor = Executor(self._nearness, block_chars)
         self._warning, self._flush = warning * context_tokens, flush * context_tokens
         self._evicted = evicted * context_tokens
         self._block_chars, self._summary_words, self._steps = block_chars, summary_words, steps
@@ -123,7 +124,7 @@ class MemGPT:
         )
         first = list(items)[: max(0, query.limit)]
         rest = [item for item in _main(agent) if item not in items]
-        return [*first, *fitting(rest, query.text, query.limit - len(first), self.embedder)]
+        return [*first, *fitting(rest, query.text, query.limit - len(first), self._nearness)]
 
     def _think(self, agent: Agent, at: str) -> list[Entry]:
         """Function chaining (section 2.4); what its searches found, the best of each first."""
@@ -218,6 +219,7 @@ class MemGPT:
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Drop an agent, or all that names the subject's topic, in every tier."""
+        self._nearness.forget()
         if subject is None:
             self._opened().pop(tenant, None)
         elif tenant in self._opened():

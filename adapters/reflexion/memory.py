@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from steeltrap.adapters.chat import Chat, prompts
-from steeltrap.adapters.context import fitting
+from steeltrap.adapters.context import Nearness, fitting
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
@@ -82,6 +82,7 @@ class Reflexion:
                 " are at least 1"
             )
         self.embedder = embedder or WordLlamaEmbedder()
+        self._nearness = Nearness(self.embedder)
         self._experiences, self._trajectory_turns = experiences, trajectory_turns
         self._prompts = prompts("steeltrap.adapters.reflexion")
         self._chat = Chat("reflexion")
@@ -135,7 +136,7 @@ class Reflexion:
         kept = self._of(query.tenant)
         lessons = (item for one in kept.reflections[::-1] for item in _sentences(one))
         context = [*lessons, *map(_verbatim, kept.trajectory[::-1])]
-        return fitting(context, query.text, query.limit, self.embedder)
+        return fitting(context, query.text, query.limit, self._nearness)
 
     def settle(self) -> None:
         """Nothing runs in the background."""
@@ -151,6 +152,7 @@ class Reflexion:
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Drop what is kept of a tenant, or every lesson and turn that names the subject's topic."""
+        self._nearness.forget()
         if subject is None:
             self._opened().pop(tenant, None)
             return
