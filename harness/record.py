@@ -231,6 +231,9 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Share of them whose right value stood among the items served."""
     recall_at: dict[str, float] = {}
     """The same within the first k items, by k."""
+    recall_within: dict[str, float] = {}
+    """Recall where the reader is given no more than the first items that fit into so many tokens
+    (o200k_base) together, by tokens: systems at an equal context budget."""
     exposed: int = 0
     """Superseded values served unmarked to questions about the present (literal reading of C1)."""
     inferable: int = 0

@@ -11,7 +11,10 @@ from steeltrap.reports.facts import distinct, model_words
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["by_system", "frame", "numbers", "once"]
+__all__ = ["BUDGET_TOKENS", "by_system", "frame", "numbers", "once"]
+
+BUDGET_TOKENS = 250
+"""The context at which systems are held against each other."""
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
@@ -29,6 +32,7 @@ def numbers(record: Record) -> dict[str, Any]:
     """A row of the frame."""
     spec, outcome = record.spec, record.outcome
     retrieve = record.timing.phases.get("retrieve")
+    ingest = record.timing.phases.get("ingest")
     row: dict[str, Any] = {
         "system": spec.system,
         "script": spec.script,
@@ -40,6 +44,8 @@ def numbers(record: Record) -> dict[str, Any]:
         "failed": outcome.failed,
         "recall": outcome.recall,
         "evidence_recall": outcome.evidence_recall,
+        "recall_within": outcome.recall_within.get(str(BUDGET_TOKENS)),
+        "ingest_ms_p50": ingest.p50_ms if ingest else None,
         "retrieve_ms_p50": retrieve.p50_ms if retrieve else None,
         "retrieve_ms_p95": retrieve.p95_ms if retrieve else None,
         "served_tokens_mean": outcome.served_tokens_mean,

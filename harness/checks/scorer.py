@@ -47,6 +47,7 @@ from steeltrap.harness.verdict import Violation
 __all__ = ["Scored", "Scorer", "score"]
 
 CUT_OFFS = (1, 3, 5, 10)
+BUDGETS_TOKENS = (100, 250, 500, 1000)
 _COMPARE: dict[About, Callable[[Comparison], Compared]] = {
     "asking": leakage.compare,
     "telling": leakage.compare,
@@ -72,6 +73,8 @@ class Reads:
     right: int = 0
     evident: int = 0
     evident_at: Counter[int] = field(default_factory=Counter)
+    right_within: Counter[int] = field(default_factory=Counter)
+    """By budget in tokens."""
     exposed: int = 0
     queries: int = 0
     served_tokens: int = 0
@@ -95,6 +98,8 @@ class Scorer:
         self.ledger = Ledger(header)
         self._catalogue = Catalogue(header)
         self._items: list[Item] = []
+        self._tokens: dict[int, int] = {}
+        """Of items, by number."""
         self._claims: dict[str, dict[int, tuple[Claim, ...]]] = {}
         self._turn = ""
         self._group = ""
@@ -206,7 +211,7 @@ class Scorer:
         self._reads.served_tokens += event.tokens
         self._look(probe, event, view)
         if probe.unit is not None and probe.expect is not None:
-            view.finding = self._judge(probe, view)
+            view.finding = self._judge(probe, [claim for _, claim in view.about])
             if probe.ask == "current":
                 view.exposed = self._exposed(probe, view)
                 self._count(probe, view)
@@ -239,8 +244,8 @@ class Scorer:
         """Whether a claim of an erased unit shows what should be gone."""
         return claim.meaning != "rule" and not self.ledger.account(claim.unit).unsure
 
-    def _judge(self, probe: Probe, view: View) -> Finding:
-        answer = self._reader.read(probe, [claim for _, claim in view.about])
+    def _judge(self, probe: Probe, claims: Sequence[Claim]) -> Finding:
+        answer = self._reader.read(probe, claims)
         if probe.ask != "current":
             return judge_past(probe, answer, self.ledger)
         source: Source = "right" if probe.via is None else self._asked.get(probe.via, "missing")
@@ -291,12 +296,30 @@ class Scorer:
         row[1] += 1
         reads.due += 1
         reads.right += finding.verdict == "correct"
+        for budget in BUDGETS_TOKENS:
+            reads.right_within[budget] += self._right_within(budget, probe, view)
         for place, claim in view.about:
             if claim.value == probe.expect.value and claim.meaning == "states":
                 reads.evident += 1
                 for k in CUT_OFFS:
                     reads.evident_at[k] += place <= k
                 break
+
+    def _right_within(self, budget_tokens: int, probe: Probe, view: View) -> bool:
+        """Whether the answer is right that the first items give which fit into a budget."""
+        assert view.finding is not None and probe.expect is not None
+        if view.event.tokens <= budget_tokens:
+            return view.finding.verdict == "correct"
+        fits = 0
+        for number in view.event.served:
+            if number not in self._tokens:
+                self._tokens[number] = tokens.count(self._items[number].text)
+            budget_tokens -= self._tokens[number]
+            if budget_tokens < 0:
+                break
+            fits += 1
+        claims = [claim for place, claim in view.about if place <= fits]
+        return self._judge(probe, claims).verdict == "correct"
 
     def _gauge(self, gauge: Gauge, event: Event, view: View) -> None:
         self._c5.gauge(view)
@@ -398,6 +421,11 @@ class Scorer:
             recall=_share(reads.right, reads.due),
             evidence_recall=_share(reads.evident, reads.due),
             recall_at={str(k): reads.evident_at[k] / reads.due for k in CUT_OFFS if reads.due},
+            recall_within={
+                str(budget): reads.right_within[budget] / reads.due
+                for budget in BUDGETS_TOKENS
+                if reads.due
+            },
             exposed=reads.exposed,
             inferable=self._c3.inferable,
             staleness_by_lag=dict(sorted(reads.stale_by_lag.items(), key=lambda row: int(row[0]))),

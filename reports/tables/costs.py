@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from steeltrap.harness.models import Usage
 from steeltrap.harness.record import Record
 from steeltrap.harness.stats import mean_interval
-from steeltrap.reports.numbers import by_system, frame
+from steeltrap.reports.numbers import BUDGET_TOKENS, by_system, frame
 from steeltrap.reports.table import Numbers, Table, crossed, listed
 from steeltrap.reports.words import percent, span, spans
 
@@ -37,6 +37,14 @@ _COSTS: Final = {
     "evidence": _Measure(
         "evidence_recall", "share", lambda seeds: seeds.mean(),
         "evidence: right value among the items served.",
+    ),
+    f"in {BUDGET_TOKENS}": _Measure(
+        "recall_within", "share", lambda seeds: seeds.mean(),
+        f"in {BUDGET_TOKENS}: recall within the first {BUDGET_TOKENS} tokens that are served.",
+    ),
+    "ingest ms": _Measure(
+        "ingest_ms_p50", "ms", lambda seeds: seeds.median(),
+        "ingest: wall time of a turn without its models', median over seeds.",
     ),
     "p50 ms": _Measure(
         "retrieve_ms_p50", "ms", lambda seeds: seeds.median(),
