@@ -35,10 +35,12 @@ __all__ = [
 
 LABELS: Final = ("User", "Memory", "Source", "Chunk", "Profile", "Entity", "Category")
 _DATABASE: Final = "memories"
+_PASSING: Final = ("transaction conflict", "unsupported cascades plan")
+"""Refusals that pass: a write that collided with the engine's upkeep of its indexes is rolled back,
+and a planner that is short of time finds no plan."""
 _TRIES: Final = 30
-"""A write that collides with the engine's own upkeep is rolled back and tried again,"""
 _WAIT_S: Final = 0.002
-"""after so long, doubled up to a quarter of a second."""
+"""Before the second try; doubled up to a quarter of a second."""
 _START: Final = "start.key"
 _INDEX_S: Final = 60.0
 """An index that is not built by then will not be."""
@@ -172,9 +174,6 @@ class Store:
     def commit(self, batch: Any, **vectors: Sequence[float]) -> dict[str, Any]:
         """Write a batch, all of it or nothing.
 
-        The engine's upkeep of its indexes writes too, and a batch that collides with it is rolled
-        back: it is tried again.
-
         Args:
             batch: as the package builds it, with what it returns.
             vectors: its parameters.
@@ -183,27 +182,9 @@ class Store:
             MemoryFault: nothing was written.
             HelixError: it is not known.
         """
-        request, wait_s = _request(batch, vectors), _WAIT_S
-        for _ in range(_TRIES):
-            try:
-                reply: dict[str, Any] = self._client.query(request)
-            except dsl().HelixError as error:
-                if "transaction conflict" not in str(error):
-                    raise self._meant(error) from error
-                time.sleep(wait_s)
-                wait_s = min(0.25, 2 * wait_s)
-            else:
-                self.commits += 1
-                return reply
-        raise MemoryFault(
-            f"helix-recipe: {_TRIES} tries of a write collided with the engine's upkeep"
-        )
-
-    @staticmethod
-    def _meant(error: Exception) -> Exception:
-        """A refused request did nothing; of a storage error nobody knows."""
-        known = "Storage error" not in str(error)
-        return MemoryFault(f"helix-recipe: {error}") if known else error
+        reply = self._asked(_request(batch, vectors))
+        self.commits += 1
+        return reply
 
     def read(self, vector: Sequence[float] | None = None, /, **traversals: Any) -> dict[str, Any]:
         """Read at one moment.
@@ -216,10 +197,28 @@ class Store:
         for name, traversal in traversals.items():
             batch = batch.var_as(name, traversal)
         vectors = {} if vector is None else {"vector": vector}
-        reply: dict[str, Any] = self._client.query(
-            _request(batch.returning(list(traversals)), vectors)
-        )
-        return reply
+        return self._asked(_request(batch.returning(list(traversals)), vectors))
+
+    def _asked(self, request: Any) -> dict[str, Any]:
+        """Have the engine do it; again where it refused for a reason that passes.
+
+        A refused request did nothing. Of a storage error nobody knows, and it is raised as it is.
+        """
+        wait_s = _WAIT_S
+        for _ in range(_TRIES):
+            try:
+                reply: dict[str, Any] = self._client.query(request)
+            except dsl().HelixError as error:
+                said = str(error)
+                if not any(words in said for words in _PASSING):
+                    if "Storage error" in said:
+                        raise
+                    raise MemoryFault(f"helix-recipe: {said}") from error
+                time.sleep(wait_s)
+                wait_s = min(0.25, 2 * wait_s)
+            else:
+                return reply
+        raise MemoryFault(f"helix-recipe: refused {_TRIES} times: {said}")
 
     def rows(self, **traversals: Any) -> dict[str, list[Row]]:
         """Memories, each list by number."""
