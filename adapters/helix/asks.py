@@ -13,11 +13,12 @@ from steeltrap.adapters.helix.settings import Kind
 from steeltrap.harness.memory import MemoryFault, Utterance
 from steeltrap.harness.models import Models
 
-__all__ = ["NOTHING", "Candidate", "Decision", "Line", "Minds"]
+__all__ = ["NOTHING", "Candidate", "Decision", "Line", "Minds", "Relation"]
 
 NOTHING = "NONE"
 """Stands where there is nothing to show."""
 Relation = Literal["duplicate", "update", "extend", "new"]
+"""The four decisions of the recipe."""
 FOCUS_SHARE = 4
 """One line of so many may tell of the present focus."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from steeltrap.adapters.helix import forget, profile
-from steeltrap.adapters.helix.asks import Minds
+from steeltrap.adapters.helix.asks import Minds, Relation
 from steeltrap.adapters.helix.graph import Row, Store, dsl, every, named, visible
 from steeltrap.adapters.helix.recall import Reader, current, item, within_budget
 from steeltrap.adapters.helix.settings import settled
@@ -123,6 +123,7 @@ class HelixRecipe:
             found = reader.found(turn.tenant, one.content, own, at, limit=settings.candidates)
             near |= {row.key: row for row in found}
         decided = self._minds.adjudicated(said, list(near.values()))
+        decided = _apart(decided)
         known = {turn.id, *(each.id for each in tenant.recent)}
         return [
             Fact(
@@ -337,6 +338,18 @@ class HelixRecipe:
             recall_batch(self._recalls).commit(store)
             self._recalls = {}
         return store
+
+
+def _apart(decided: Iterable[tuple[Relation, list[Row]]]) -> list[tuple[Relation, list[Row]]]:
+    """Decisions of one turn that can stand side by side: what a fact ends is not there for the next."""
+    ended: set[str] = set()
+    kept: list[tuple[Relation, list[Row]]] = []
+    for relation, rows in decided:
+        left = [row for row in rows if row.key not in ended]
+        kept.append((relation, left) if left else ("new", []))
+        if relation == "update":
+            ended |= {row.key for row in left}
+    return kept
 
 
 def _pieces(text: str, size: int) -> list[str]:

@@ -48,10 +48,12 @@ def current(tenant: str, at: str) -> Any:
 
 
 def item(row: Row, sources: Sequence[str], *, score: float | None = None) -> Item:
-    """A memory as it is served: from when it was so where that is known, or else was written."""
+    """A memory as it is served: from when it was so, where that is known, or else was written."""
+    since = row.event_at or row.valid_from
+    ends = [end for end in (row.valid_to, row.deleted_at, row.expires_at) if end and end >= since]
     return Item(
-        row.text, id=f"memory-{row.number}", sources=tuple(sources),
-        valid_from=row.event_at or row.valid_from, valid_to=row.valid_to, score=score,
+        row.text, id=f"memory-{row.number}", sources=tuple(sources), valid_from=since,
+        valid_to=min(ends, default=None), score=score,
     )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ and a turn that was written before changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from steeltrap.adapters.helix.asks import Candidate
+from steeltrap.adapters.helix.asks import Candidate, Relation
 from steeltrap.adapters.helix.graph import Row, Store, dsl, every, keyed, live, named
 from steeltrap.adapters.helix.settings import Settings
 from steeltrap.harness.memory import Utterance
@@ -22,7 +23,7 @@ class Fact(NamedTuple):
     """A candidate with all that is known before it is written."""
 
     said: Candidate
-    relation: Literal["duplicate", "update", "extend", "new"]
+    relation: Relation
     memories: Sequence[Row]
     """Which it repeats, replaces or extends."""
     number: int
@@ -183,8 +184,8 @@ def _written(batch: Batch, turn: Utterance, fact: Fact, settings: Settings) -> N
             batch.edge(name, "UPDATES", old)
         else:
             batch.edge(name, "EXTENDS", old)
-            if fact.said.expires_at:  # the detail is the end of what it extends
-                batch.add(f"{old}.bounded", batch.at(old).set_property("expiresAt", fact.said.expires_at), where=name)  # fmt: skip
+            if end := _instant(fact.said.expires_at):  # the detail is the end of what it extends
+                batch.add(f"{old}.bounded", batch.at(old).set_property("expiresAt", end), where=name)  # fmt: skip
 
 
 def _cite(batch: Batch, name: str, turn: Utterance, fact: Fact) -> None:
@@ -204,7 +205,7 @@ def content_hash(tenant: str, said: Candidate) -> str:
 
 def _properties(turn: Utterance, fact: Fact, digest: str, settings: Settings) -> dict[str, Any]:
     said = fact.said
-    known = {"eventAt": said.event_at, "expiresAt": said.expires_at}
+    known = {"eventAt": _instant(said.event_at), "expiresAt": _instant(said.expires_at)}
     return {
         "key": f"{named('memory', turn.tenant)}.{fact.number}",
         "number": fact.number,
@@ -223,6 +224,14 @@ def _properties(turn: Utterance, fact: Fact, digest: str, settings: Settings) ->
         "validFrom": turn.at,
         **{name: at for name, at in known.items() if at},
     }
+
+
+def _instant(said: str) -> str:
+    """A time that a model gave, to the minute as scripts have them; empty where it is none."""
+    try:
+        return datetime.fromisoformat(said).strftime("%Y-%m-%dT%H:%M")
+    except ValueError:
+        return ""
 
 
 def _is(name: str, value: str) -> Any:
