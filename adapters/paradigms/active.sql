@@ -59,7 +59,6 @@ CREATE TRIGGER rules INSTEAD OF INSERT ON changed BEGIN
     INSERT INTO fact (field, value, follows, said_by, valid_from, importance, written_at)
         SELECT target, value, source, said_by, valid_from, 'normal', written_at FROM derived
         WHERE source = NEW.field AND value IS NOT NULL
-            AND target NOT IN (SELECT field FROM reached)
         ON CONFLICT (field) DO UPDATE SET
             value = excluded.value, follows = excluded.follows, said_by = excluded.said_by,
             valid_from = max(valid_from, excluded.valid_from), until = NULL,

@@ -107,11 +107,12 @@ class Temporal(SqliteParadigm):
         self.write(tenant, "DELETE FROM fact WHERE field = ? AND valid_from > ?", field, at)
 
     def forget(self, tenant: str, field: int) -> None:
-        """Erasure is the one deletion that leaves no version."""
+        """Erasure is the one deletion that leaves no version: the last ones go to the history, and
+        that goes with the field.
+        """
         super().forget(tenant, field)
         self.write(tenant, "DELETE FROM words WHERE rowid = ?", field)
         self.write(tenant, "DELETE FROM fact WHERE field = ?", field)
-        self.write(tenant, "DELETE FROM fact_history WHERE field = ?", field)
 
     def maintain(self, at: str) -> None:
         """Delete versions that ended before the retention window."""
