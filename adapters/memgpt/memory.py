@@ -171,8 +171,8 @@ class MemGPT:
 
     @property
     def _overhead(self) -> int:
-        """Tokens of the system instructions."""
-        return count(self._prompts["agent-1"].system)
+        """Tokens of the system instructions and of the functions."""
+        return count(self._prompts["agent-1"].system) + count(as_json(TOOLS))
 
     def _flush_queue(self, agent: Agent) -> None:
         """Evict the oldest entries, up to the latest one, and write a new summary."""
