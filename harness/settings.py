@@ -62,7 +62,7 @@ __all__ = [
     "rebuilt",
 ]
 
-_NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0, "repeats": 0}
+_NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0, "repeats": 0, "processes": 1}
 """Settings that are whole numbers, with the least that makes sense."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,17 +11,18 @@ from typing import TYPE_CHECKING
 
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.commands.report import Found, summary, write_folder, write_page
+from steeltrap.harness.commands.sweep import sweep
 from steeltrap.harness.commands.systems import install
 from steeltrap.harness.commands.watch import Watch
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.environments import EnvironmentMissing, find
 from steeltrap.harness.gateway.budget import Purse
 from steeltrap.harness.memory import capabilities
-from steeltrap.harness.record import Record
+from steeltrap.harness.record import read_record
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
 from steeltrap.harness.settings import Settings, SettingsError, cells, described
-from steeltrap.harness.store import Cell, CellBusy, StoreError, open_cell, read_cell
+from steeltrap.harness.store import Cell, StoreError, open_cell, read_cell
 from steeltrap.reports.facts import distinct
 
 if TYPE_CHECKING:
@@ -50,14 +52,13 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
         _install(every, aside)
     planned, stopped = _runnable(every, aside)
     done: dict[Path, Found] = {}
-    purse = Purse()
-    for number, settings in enumerate(planned, 1):
-        try:
-            cell, record = _one(settings, f"{number}/{len(planned)}", aside, purse)
-        except (RunStopped, CellBusy) as why:
-            stopped.append(f"{settings.system}, seed {settings.config.seed}: {why}")
+    run_one = functools.partial(_one, Purse())
+    for settings, found in sweep(planned, every[0].config.processes, run_one, aside):
+        if isinstance(found, Path):
+            cell = read_cell(found)
+            done[found] = Found(cell, read_record(cell.record))
         else:
-            done[cell.folder] = Found(cell, record)
+            stopped.append(f"{settings.system}, seed {settings.config.seed}: {found}")
     if done:
         summary(list(done.values()), planned[0].folder, out)
         if include := planned[0].include:
@@ -133,35 +134,36 @@ def score(folder: Path, out: Console) -> None:
     summary(done, folder, out)
 
 
-def _one(settings: Settings, place: str, aside: Console, purse: Purse) -> tuple[Cell, Record]:
-    """Run one cell, or find it finished."""
+def _one(purse: Purse, settings: Settings, place: str, aside: Console) -> Path:
+    """Run one cell, or find it finished; gives its folder."""
     script = settings.script()
     with closing(settings.memory()) as memory:
         spec, able = settings.spec(script, memory), capabilities(memory)
     cell = open_cell(settings.folder, spec, script, fresh=settings.config.fresh, alone=True)
     try:
-        return cell, _recorded(settings, cell, script, able, place, aside, purse)
+        _recorded(settings, cell, script, able, place, aside, purse)
     finally:
         cell.release()
+    return cell.folder
 
 
 def _recorded(
     settings: Settings, cell: Cell, script: Script, able: list[str], place: str, aside: Console,
     purse: Purse,
-) -> Record:  # fmt: skip
-    """The record of a held cell, run where it is not finished."""
+) -> None:  # fmt: skip
+    """Run a held cell where it is not finished."""
     spec = cell.spec
     title = f"{place} {spec.system}, {spec.script}, seed {spec.seed}"
     if edited := _edited(settings.node["_target_"], cell):
         aside.print(f"{title}: {edited} was edited since; run anew", markup=False)
         cell = open_cell(settings.folder, spec, script, fresh=True)
-    if record := cell.finished():
+    if cell.finished():
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
-        return record
+        return
     reader = settings.reader()
     scorer = Scorer(script.header, able, reader)
     with settings.gateway(script, purse) as gateway, Watch(title, script, scorer, aside) as watch:
-        return run_cell(
+        run_cell(
             cell, settings.memory, script, reader, gateway=gateway, vectors=settings.vectors,
             on_event=watch,
         )  # fmt: skip

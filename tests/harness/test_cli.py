@@ -41,6 +41,11 @@ class Bad(Slow):
     def retrieve(self, query):
         raise KeyError("oops")
 
+class Shut(Slow):
+    'Cannot be opened.'
+    def open(self, folder):
+        raise RuntimeError("no key to it")
+
 class Nothing:
     pass
 
@@ -52,6 +57,7 @@ POINTS = """[steeltrap.systems]
 slow = slowmemory:Slow
 bad = slowmemory:Bad
 nothing = slowmemory:Nothing
+shut = slowmemory:Shut
 lacking = slowmemory:lacking
 gone = no_such_module:Memory
 """
@@ -120,6 +126,25 @@ def test_run_prints_the_table_and_keeps_everything(shell: Shell) -> None:
     assert "Report: runs/figure-1/report.md" in said
     assert "| ideal | held" in (shell.folder / "runs/figure-1/report.md").read_text()
     assert [path.name for path in shell.folder.iterdir()] == ["runs"]
+
+
+def test_several_processes_find_the_same(shell: Shell) -> None:
+    """Cells that run at once give the same histories, and one that cannot be run fails alone."""
+    found = []
+    for processes in (1, 2):
+        said = shell(
+            "run", "system=flat,shut,bm25", "script=figure-1", "seed=0,1", f"name=p{processes}",
+            f"processes={processes}", code=1,
+        )  # fmt: skip
+        assert "shut, seed 1: " in said and "no key to it" in said
+        records = [
+            *map(read_record, (shell.folder / "runs" / f"p{processes}").glob("*/record.json"))
+        ]
+        found.append({(r.spec.system, r.spec.seed): r.outcome.fingerprint for r in records})
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+    said = shell("run", "system=flat", "seed=0,1", "processes=2", "model=upstream", "model.budget_usd=1", code=2)  # fmt: skip
+    assert "model.budget_usd is kept by one process: write processes=1" in said
 
 
 def test_run_makes_scripts_and_sweeps_seeds(shell: Shell) -> None:
