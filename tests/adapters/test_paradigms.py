@@ -192,17 +192,18 @@ def test_what_ends_is_served_until_then(make: Make, tmp_path: Path) -> None:
 
 @every
 def test_a_turn_is_stored_whole_or_not_at_all(make: Make, tmp_path: Path) -> None:
-    """Where the second of two facts cannot be stored, neither is the first."""
+    """Where the second of two statements cannot be stored, neither is the first."""
 
     def half(ask: Ask, mind: Mind) -> Reply:
-        facts = [
-            {"say": "fact", "topic": "Atlas", "field": field, "value": "1", "valid_from": since}
-            for field, since in (("deadline", None), ("host", "next week"))
+        place = {"topic": "Atlas", "field": "host"}
+        said = [
+            {"say": "fact", "topic": "Atlas", "field": "deadline", "value": "1"},
+            {"say": "dependency", "source": place, "target": place},
         ]
-        return Reply(text=msgspec.json.encode({"statements": facts}).decode())
+        return Reply(text=msgspec.json.encode({"statements": said}).decode())
 
     with told(make, tmp_path, answers=half) as memory:
-        with pytest.raises(MemoryFault, match="next week"):
+        with pytest.raises(MemoryFault, match="cannot follow from itself"):
             memory.ingest(Utterance("t1", day(1), "a", "s", "user", "Anything."))
         assert [] == list(memory.active("a"))
 
