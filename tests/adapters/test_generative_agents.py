@@ -151,11 +151,13 @@ def test_in_the_code_reading_lowers_what_was_read() -> None:
 
 def test_a_question_of_an_earlier_time_takes_no_access_back() -> None:
     """The last access is the latest."""
-    with opened(Judge(5, 5)) as memory:
+    atlas = Subject("acme", "Atlas", "host", "?")
+    with opened(Judge(9, 5)) as memory:
         memory.ingest(turn(9, TEXTS[0]))
-        stands = memory.salience(Subject("acme", "Atlas", "host", "?"))
-        memory.retrieve(asked(TEXTS[0], "2025-01-01T00:00"))
-        assert stands == memory.salience(Subject("acme", "Atlas", "host", "?"))
+        memory.ingest(turn(9, TEXTS[1]))
+        stands = memory.salience(atlas)
+        assert TEXTS[:1] == [i.text for i in memory.retrieve(asked(TEXTS[0], "2025-01-01T00:00"))]
+        assert stands == memory.salience(atlas)
 
 
 # ---------------------------------------------------------------- reflecting
