@@ -8,13 +8,16 @@ the system's own marks and times into account, and where two claims stay equal i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from steeltrap.harness.readers.claims import LONG_AGO, Claim
 from steeltrap.harness.script import Probe
 
 __all__ = ["Answer", "Oracle", "Reader", "Top1"]
+
+EVER_AFTER = "9999"
+"""Later than any time of a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Oracle:
         told = [c for c in claims if c.meaning in ("states", "past") and c.value is not None]
         if not told:
             return MISSING
+        told = _present_last(told)
         if all(claim.at for claim in told):
             ordered = _in_order(told)
             held = any(claim.open_at(at) for claim in told) and len(ordered) > 1
@@ -100,6 +104,7 @@ class Oracle:
         told = [c for c in claims if c.meaning in ("states", "past") and c.value is not None]
         if not told:
             return MISSING
+        told = _present_last(told)
         if not all(claim.at for claim in told):
             return _only(told)
         dated = [claim for claim in told if claim.at != LONG_AGO]
@@ -107,6 +112,16 @@ class Oracle:
             return MISSING
         by_then = [c for c in dated if (c.at or "") <= of and (c.closed is None or c.closed > of)]
         return _latest(by_then) if by_then else Answer("unset")
+
+
+def _present_last(claims: list[Claim]) -> list[Claim]:
+    """One value without a time among others with theirs is what holds now, and so the latest."""
+    undated = [claim for claim in claims if not claim.at]
+    if not all(claim.meaning == "states" and not claim.closed for claim in undated):
+        return claims
+    if len({claim.value for claim in undated}) != 1 or len(undated) == len(claims):
+        return claims
+    return [claim if claim.at else replace(claim, at=EVER_AFTER) for claim in claims]
 
 
 def _in_order(claims: list[Claim]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Literal
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers.sentences import Gazetteer, Said
 from steeltrap.harness.script import Header, Op, Turn, tenant_of
-from steeltrap.harness.statements import stated
+from steeltrap.harness.statements import Statement, stated
 
 __all__ = ["LONG_AGO", "Catalogue", "Claim"]
 
@@ -107,10 +107,17 @@ class Catalogue:
                     self._written_by[op.unit, op.value] = turn.id
 
     def _hear_plainly(self, op: Op, claim: Claim, at: str) -> None:
-        """Learn what an op states in plain words, with the topic and without."""
-        if said := stated(op, at):
-            for text in (said.text, said.untopical.text):
-                self._stated.setdefault(_folded(text), {})[claim.unit] = claim
+        """Learn what an op states in plain words, with the topic and without; as an event, too."""
+        said = stated(op, at)
+        if said is None:
+            return
+        meant = {said: claim}
+        if said.sense == "states":  # that it held when it was said is all that a diary tells
+            event = Statement("past", said.topic, said.field, said.value, since=at)
+            meant[event] = Claim(claim.unit, claim.value, "past", at=at)
+        for one, claimed in meant.items():
+            for text in (one.text, one.untopical.text):
+                self._stated.setdefault(_folded(text), {})[claim.unit] = claimed
 
     def know(self, unit: str, value: str, turn: str = "") -> None:
         """Know that a value belongs to a unit because a rule gave it, after some turn."""
@@ -161,10 +168,15 @@ class Catalogue:
             found = tuple(_own_words(each) for each in said)
         if not found:
             return ()
+
+        def dated(claim: Claim) -> bool:
+            """Whether a time in the words can be held against others: a diary tells its own."""
+            return claim.meaning == "past" or item.valid_from is not None
+
         return tuple(
             replace(
                 claim,
-                at=claim.at if claim.at and item.valid_from else item.valid_from,
+                at=claim.at if claim.at and dated(claim) else item.valid_from,
                 closed=item.valid_to,
                 review=item.review or claim.review,
             )

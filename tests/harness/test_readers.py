@@ -175,3 +175,19 @@ def test_questions_about_the_past_are_read_by_time(catalogue: Catalogue) -> None
     assert Answer("value", (MARCH,)) == read(catalogue, *items, ask="previous")
     assert Answer("value", (MARCH,)) == read(catalogue, *items, ask="as-of", of="2026-01-01T12:00")
     assert Answer("value", (APRIL,)) == read(catalogue, items[1], ask="previous")
+
+
+def test_an_event_tells_what_held_when_and_a_fact_without_a_time_what_holds(
+    catalogue: Catalogue,
+) -> None:
+    """A diary and the present fact beside it answer all three questions; two facts stay ambiguous."""
+    march = Item("The deadline of Website Redesign was 15 March 2026 as of 2026-01-01 09:00.")
+    april = Item("The deadline of Website Redesign was 20 April 2026 as of 2026-01-02 09:00.")
+    fact = Item("The deadline of Website Redesign is 20 April 2026.")
+    assert Answer("value", (APRIL,)) == read(catalogue, march, april, fact)
+    assert Answer("value", (MARCH,)) == read(catalogue, march, april, fact, ask="previous")
+    assert Answer("value", (MARCH,)) == read(
+        catalogue, march, april, fact, ask="as-of", of="2026-01-01T20:00"
+    )
+    stale = Item("The deadline of Website Redesign is 15 March 2026.")
+    assert "ambiguous" == read(catalogue, march, april, fact, stale, ask="previous").kind
