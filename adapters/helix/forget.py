@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from steeltrap.adapters.helix.graph import LABELS, Row, Store, dsl, every, keyed
 from steeltrap.adapters.helix.settings import Settings
 
 __all__ = [
+    "Gone",
     "everything_gone",
     "hard_delete",
     "remove",
@@ -61,6 +62,15 @@ def restore(store: Store, rows: Iterable[Row]) -> None:
 # ---------------------------------------------------------------- for good
 
 
+class Gone(NamedTuple):
+    """What hard deletion took along."""
+
+    turns: set[str]
+    """Those whose raw text is gone."""
+    profile: bool
+    """Whether a profile was built from something of it."""
+
+
 def versions(
     store: Store, keys: Iterable[str], *, ways: Sequence[str] = ("out", "in_")
 ) -> list[str]:
@@ -78,15 +88,13 @@ def versions(
     return known
 
 
-def hard_delete(store: Store, keys: Iterable[str]) -> list[str]:
+def hard_delete(store: Store, keys: Iterable[str]) -> Gone:
     """Remove memories, all their versions, and every raw text that they were derived from.
 
     A source of which nothing else is left goes whole; of another one the id stays, so that what
     else was derived from it can still cite it. So do entities that something else mentions. A
     profile that was built from any of them goes.
 
-    Returns:
-        The turns whose text is gone.
     """
     keys = versions(store, keys)
     memories = keyed("Memory", keys)
@@ -106,7 +114,7 @@ def hard_delete(store: Store, keys: Iterable[str]) -> list[str]:
         "Category": _orphans(store, "Category", ends["Category"], "IN_CATEGORY", keys),
     }  # fmt: skip
     _drop(store, {label: keyed(label, found) for label, found in gone.items() if found})
-    return [row["turn"] for _, row in sources]
+    return Gone({row["turn"] for _, row in sources}, bool(ends["Profile"]))
 
 
 def _orphans(
@@ -120,15 +128,15 @@ def _orphans(
     return [key for key in keys if key not in held]
 
 
-def source_gone(store: Store, key: str) -> list[str]:
+def source_gone(store: Store, key: str) -> Gone:
     """Remove a source: its chunks, every memory derived from it, and what they bring along."""
     derived = [
         row["key"] for _, row in store.reached(keyed("Source", [key]), ("in_", "DERIVED_FROM"))
     ]
-    turns = hard_delete(store, derived)
+    gone = hard_delete(store, derived)
     chunks = keyed("Source", [key]).out("HAS_CHUNK")
     _drop(store, {"Chunk": chunks, "Source": keyed("Source", [key])})
-    return turns
+    return gone
 
 
 def everything_gone(store: Store, tenant: str) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Row",
     "Store",
     "dsl",
+    "entity_key",
     "every",
     "keyed",
     "live",
@@ -88,6 +89,11 @@ def dsl() -> Any:
 def named(*parts: str) -> str:
     """A name made of parts of any form: different parts never give the same name."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def entity_key(tenant: str, name: str) -> str:
+    """The key of an entity; case and white space do not tell entities apart."""
+    return named("entity", tenant, " ".join(name.casefold().split()))
 
 
 # ---------------------------------------------------------------- which records are meant

@@ -13,7 +13,7 @@ import msgspec
 
 from steeltrap.adapters.helix import forget, profile
 from steeltrap.adapters.helix.asks import Minds, Relation
-from steeltrap.adapters.helix.graph import Row, Store, dsl, every, named, visible
+from steeltrap.adapters.helix.graph import Row, Store, dsl, entity_key, every, keyed, named, visible
 from steeltrap.adapters.helix.recall import Reader, current, item, within_budget
 from steeltrap.adapters.helix.settings import settled
 from steeltrap.adapters.helix.write import Fact, recall_batch, turn_batch
@@ -259,26 +259,27 @@ class HelixRecipe:
             return
         if not (rows := self._about(subject)):
             return
-        gone = set(forget.hard_delete(store, [row.key for row in rows]))
+        gone = forget.hard_delete(store, [row.key for row in rows])
         self._forget_turns(tenant, gone, subject.topic)
 
     def erase_source(self, tenant: str, turn: str) -> None:
         """Hard deletion of one turn: its raw text and every memory derived from it."""
         store = self._changing()
         gone = forget.source_gone(store, named("source", tenant, turn))
-        self._forget_turns(tenant, {turn, *gone})
+        self._forget_turns(tenant, gone._replace(turns={turn, *gone.turns}))
 
-    def _forget_turns(self, tenant: str, gone: set[str], topic: str | None = None) -> None:
-        """Take turns out of what the extractor is shown next, and have the profile written again."""
+    def _forget_turns(self, tenant: str, gone: forget.Gone, topic: str | None = None) -> None:
+        """Take turns out of what the extractor is shown next; have a profile that went written again."""
         kept = self._tenants[tenant]
         words = None if topic is None else topic.casefold()
         stay = [
             turn
             for turn in kept.recent
-            if turn.id not in gone and (words is None or words not in turn.text.casefold())
+            if turn.id not in gone.turns and (words is None or words not in turn.text.casefold())
         ]
         kept.recent = deque(stay, maxlen=self._settings.recent_turns)
-        kept.unread = max(kept.unread, self._settings.profile_every)
+        if gone.profile:
+            kept.unread = max(kept.unread, self._settings.profile_every)
 
     # ------------------------------------------------------------ copies
 
@@ -309,13 +310,19 @@ class HelixRecipe:
         return sorted(rows, key=lambda row: (row.event_at or row.valid_from, row.number))
 
     def _about(self, subject: Subject) -> list[Row]:
-        """Memories of any state that name topic and field; where none does, those that name the topic."""
-        topic, field = subject.topic.casefold(), subject.field.casefold()
-        store = self._opened()
+        """Memories of any state that are about a topic's field; where none is, those about the topic.
+
+        About a topic are those that mention the entity of its name; where there is no such entity,
+        those whose text names it. The field is found in the text.
+        """
+        store, topic, field = self._opened(), subject.topic.casefold(), subject.field.casefold()
         if subject.tenant not in self._tenants:
             return []
-        rows = store.rows(rows=every("Memory", *visible(subject.tenant, subject.tenant)))["rows"]
-        about = [row for row in rows if topic in row.text.casefold()]
+        mine = visible(subject.tenant, subject.tenant)
+        entity = keyed("Entity", [entity_key(subject.tenant, subject.topic)])
+        mentions = entity.in_("MENTIONS").where(dsl().Predicate.and_(mine)).dedup()
+        found = store.rows(mentions=mentions, all=every("Memory", *mine))
+        about = found["mentions"] or [row for row in found["all"] if topic in row.text.casefold()]
         return [row for row in about if field in row.text.casefold()] or about
 
     def _opened(self) -> Store:

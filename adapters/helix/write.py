@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from steeltrap.adapters.helix.asks import Candidate, Relation
-from steeltrap.adapters.helix.graph import Row, Store, dsl, every, keyed, live, named
+from steeltrap.adapters.helix.graph import Row, Store, dsl, entity_key, every, keyed, live, named
 from steeltrap.adapters.helix.settings import Settings
 from steeltrap.harness.memory import Utterance
 
@@ -103,7 +103,7 @@ def turn_batch(
     for name in dict.fromkeys(
         name for fact in facts for name in fact.said.entities if name.strip()
     ):
-        key = _entity(tenant, name)
+        key = entity_key(tenant, name)
         batch.ensured(f"entity.{key}", "Entity", key, {"tenant": tenant, "name": name})
     for kind in dict.fromkeys(fact.said.kind for fact in facts):
         key = named("category", tenant, kind)
@@ -124,10 +124,6 @@ def recall_batch(recalls: Mapping[str, tuple[float, str]]) -> Batch:
         step = keyed("Memory", [key]).set_property("accessCount", counted)
         batch.add(f"recall{number}", step.set_property("lastAccessedAt", at))
     return batch
-
-
-def _entity(tenant: str, name: str) -> str:
-    return named("entity", tenant, " ".join(name.casefold().split()))
 
 
 def _source(batch: Batch, turn: Utterance, pieces: Sequence[tuple[str, Any]]) -> None:
@@ -172,7 +168,9 @@ def _written(batch: Batch, turn: Utterance, fact: Fact, settings: Settings) -> N
     _strengthen(batch, f"{name}.repeated", turn, settings)
     batch.add(f"{name}.owned", batch.at("user").add_e("OWNS", dsl().NodeRef.var(name)), where=name)
     _cite(batch, name, turn, fact)
-    for entity in dict.fromkeys(_entity(tenant, one) for one in fact.said.entities if one.strip()):
+    for entity in dict.fromkeys(
+        entity_key(tenant, one) for one in fact.said.entities if one.strip()
+    ):
         batch.edge(name, "MENTIONS", f"entity.{entity}")
     batch.edge(name, "IN_CATEGORY", f"category.{fact.said.kind}")
     for place, row in enumerate(fact.memories):

@@ -46,14 +46,15 @@ class Told:
     def extracted(self, turn: Utterance, *_: Any) -> list[Candidate]:
         self._facts = json.loads(turn.text)
         given = {
-            "kind": "fact", "confidence": 1.0, "entities": ["Mill"], "source": turn.id,
+            "kind": "fact", "confidence": 1.0, "source": turn.id,
             "scope": "user", "importance": "normal", "event_at": "", "expires_at": "",
         }  # fmt: skip
-        left_out = ("relation", "to")
-        return [
-            Candidate(**{**given, **{k: v for k, v in fact.items() if k not in left_out}})
-            for fact in self._facts
-        ]
+        found = []
+        for fact in self._facts:
+            said = {name: one for name, one in fact.items() if name not in ("relation", "to")}
+            named = [name for name in ("Mill", "Barn") if name.lower() in fact["content"]]
+            found.append(Candidate(**{**given, "entities": named, **said}))
+        return found
 
     def adjudicated(self, _: Any, memories: Sequence[Row]) -> list[tuple[Any, list[Row]]]:
         return [
@@ -155,9 +156,9 @@ def decay(folder: Path) -> None:
 
 def a_source_goes(folder: Path) -> None:
     memory = opened(folder)
-    tell(memory, "t1", 1, fact("mill is red"), fact("barn is old", entities=["Barn"]))
+    tell(memory, "t1", 1, fact("mill is red"), fact("barn is old"))
     tell(memory, "t2", 2, fact("mill is blue", "update", "mill is red"))
-    tell(memory, "t3", 3, fact("barn has bats", "extend", "barn is old", entities=["Barn"]))
+    tell(memory, "t3", 3, fact("barn has bats", "extend", "barn is old"))
     tell(memory, "t4", 4, fact("barn has bats", "duplicate", "barn has bats"))
     memory.erase_source("a", "t2")
     assert texts(memory) == {"barn is old", "barn has bats"}
