@@ -279,7 +279,7 @@ def test_a_turn_told_again_changes_nothing(memory: Any, small: Any) -> None:
     for turn in ("tell", "revise", "two"):
         memory.ingest(small.heard(turn))
     before, strength = memory.active("acme"), memory.salience(KICK_OFF)
-    for turn in ("two", "revise"):
+    for turn in ("two", "revise", "tell"):
         memory.ingest(small.heard(turn))
     assert (memory.active("acme"), memory.salience(KICK_OFF)) == (before, strength)
     assert len(memory.history(KICK_OFF)) == 2
