@@ -172,6 +172,16 @@ def a_source_goes(folder: Path) -> None:
     assert all(not rows for rows in json.loads(dump(memory._store))[0].values())  # type: ignore[arg-type]
 
 
+def names_that_begin_alike(folder: Path) -> None:
+    memory = opened(folder)
+    tell(memory, "t1", 1, fact("mill is red", entities=["Mill"]))
+    tell(memory, "t2", 2, fact("mill two is blue", entities=["Mill Two"]))
+    (only,) = memory.history(Subject("a", "Mill", "", "?"))
+    assert only.text == "mill is red"
+    memory.erase("a", Subject("a", "MILL", "", "?"))
+    assert texts(memory) == {"mill two is blue"}
+
+
 # ---------------------------------------------------------------- all or nothing
 
 
@@ -251,7 +261,7 @@ def whole(folder: Path) -> None:
 
 SCENES: dict[str, Callable[[Path], None]] = {
     scene.__name__: scene
-    for scene in (soft_deletion, expiry, decay, a_source_goes, a_fault_in_the_middle, write_until_killed, whole)
+    for scene in (soft_deletion, expiry, decay, a_source_goes, names_that_begin_alike, a_fault_in_the_middle, write_until_killed, whole)
 }  # fmt: skip
 
 if __name__ == "__main__":

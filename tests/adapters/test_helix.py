@@ -14,7 +14,8 @@ import pytest
 
 from steeltrap.adapters.helix import HelixRecipe
 from steeltrap.adapters.helix.answers import answer
-from steeltrap.adapters.helix.recall import asks_for_history
+from steeltrap.adapters.helix.memory import _pieces
+from steeltrap.adapters.helix.recall import asks_for_history, within_budget
 from steeltrap.harness import environments
 from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.gateway.mind import ScriptMind
@@ -184,6 +185,22 @@ def test_use_while_not_open_is_a_fault(tmp_path: Path) -> None:
             call()
 
 
+def test_raw_text_is_cut_between_words_and_what_is_served_fits() -> None:
+    """Pieces make up the turn again; the first item is served however long it is, later ones if they fit."""
+    text = "One two three four five six. " * 4
+    pieces = _pieces(text, 20)
+    assert "".join(pieces) == text
+    assert all(len(piece) <= 20 for piece in pieces) and all(
+        piece.endswith(" ") for piece in pieces
+    )
+    assert _pieces("x" * 45, 20) == ["x" * 20, "x" * 20, "x" * 5]
+    assert _pieces("  \n", 20) == []
+    items = [Item("x" * 400), Item("y" * 40), Item("z" * 40)]
+    assert within_budget(items, 3, 10) == items[:1]
+    assert within_budget(items, 3, 110) == items[:2]
+    assert within_budget(items, 1, 1000) == items[:1]
+
+
 # ---------------------------------------------------------------- the package
 
 
@@ -351,11 +368,19 @@ def seen(scene: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "scene", ["soft_deletion", "expiry", "decay", "a_source_goes", "a_fault_in_the_middle"]
+    "scene",
+    [
+        "soft_deletion",
+        "expiry",
+        "decay",
+        "a_source_goes",
+        "names_that_begin_alike",
+        "a_fault_in_the_middle",
+    ],
 )
 def test_scenes(scene: str, tmp_path: Path) -> None:
     """Soft deletion can be undone; what expired or faded is hidden; a source takes along what was
-    derived from it; a batch in which a step fails leaves no trace."""
+    derived from it, and a subject nothing of its namesakes; a batch that fails leaves no trace."""
     seen(scene, tmp_path)
 
 
