@@ -86,7 +86,7 @@ def _order(queries: list[str], memories: list[str], mind: Mind) -> Reply:
 
 
 def _filter(queries: list[str], memories: list[str], mind: Mind) -> Reply:
-    """Without what speaks of no topic that any of the questions asks for."""
+    """Without what speaks of no topic that any of the questions asks for; in doubt it is kept."""
     kept = [n for n, text in enumerate(memories) if _closest(text, queries, mind) > 0]
     return as_json(
         {
@@ -114,10 +114,10 @@ def _answers(text: str, query: str, mind: Mind) -> bool:
 
 
 def _related(text: str, query: str, mind: Mind) -> bool:
-    """Whether it speaks of a topic that a question asks for."""
+    """Whether it speaks of a topic that a question asks for; where that is unknown, it may."""
     said = mind.read(text)
     topics = {topic for topic, _ in _asked(query, mind).places}
-    return said is not None and bool(topics & {said.topic, said.other_topic})
+    return not topics or (said is not None and bool(topics & {said.topic, said.other_topic}))
 
 
 def _asked(query: str, mind: Mind) -> Asked:

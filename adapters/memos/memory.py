@@ -31,13 +31,13 @@ class MemOS:
         long_term: and in the long-term tier.
         user: and in the tier of what is about the user.
         scheduler: after each question let the package's scheduler page memories into the working
-            tier, as it does in a chat.
+            tier, as it does in a chat where it is switched on; the package's default is off.
     """
 
     name: ClassVar = "memos"
 
     def __init__(
-        self, *, working: int = 20, long_term: int = 1500, user: int = 480, scheduler: bool = True
+        self, *, working: int = 20, long_term: int = 1500, user: int = 480, scheduler: bool = False
     ) -> None:
         sizes = {"WorkingMemory": working, "LongTermMemory": long_term, "UserMemory": user}
         for tier, size in sizes.items():
@@ -132,13 +132,13 @@ class MemOS:
     # ------------------------------------------------------------ optional capabilities
 
     def active(self, tenant: str) -> Sequence[Item]:
-        """Every memory of the tenant, oldest first.
+        """Every memory of the tenant in every tier, oldest first.
 
-        A memory that was paged into the working tier is a copy. Search gives equal texts once, so
-        they are listed once.
+        Equal texts are listed as often as they are stored, copies in the working tier among them:
+        each takes a place in the search before those of one text are drawn together.
         """
         with self._at_work(tenant) as (cube, _):
-            return [_item(node) for node in _once(self._nodes(cube, tenant))]
+            return [_item(node) for node in self._nodes(cube, tenant)]
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Delete all of the tenant's memories, or each that names the subject, in every tier.
@@ -194,11 +194,6 @@ class MemOS:
             yield self._cubes[tenant], parts
         except import_module("openai").OpenAIError as error:
             raise MemoryFault(f"memos: {type(error).__name__}: {error}") from error
-
-
-def _once(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The oldest of each text."""
-    return list({node["memory"]: node for node in reversed(nodes)}.values())[::-1]
 
 
 def _item(memory: dict[str, Any]) -> Item:
