@@ -14,7 +14,7 @@ from steeltrap.reports import latex
 from steeltrap.reports.facts import comparable, places, title
 from steeltrap.reports.layout import markdown, page
 from steeltrap.reports.table import Table
-from steeltrap.reports.table1 import table_1
+from steeltrap.reports.table1 import mechanisms, table_1
 from steeltrap.reports.tables import every
 
 __all__ = ["Placed", "csv", "documents", "placed"]
@@ -44,15 +44,15 @@ class Placed(NamedTuple):
 
 
 def placed(records: Sequence[Record]) -> list[Placed]:
-    """Table 1, and every table of every comparable group."""
+    """Table 1 with its mechanisms, and every table of every comparable group."""
     groups = comparable(records)
     found = [
         Placed(place, title(group), table)
         for place, group in zip(latex.slugs(places(groups)), groups, strict=True)
         for table in every(group)
     ]
-    first = table_1(records)
-    return [Placed("", "", first), *found] if first else found
+    first = [table for table in (table_1(records), *mechanisms(records)) if table]
+    return [*(Placed("", "", table) for table in first), *found]
 
 
 def documents(

@@ -34,6 +34,7 @@ from steeltrap.reports.table1.families import (
     base,
     family_of,
 )
+from steeltrap.reports.table1.mechanisms import propagation_table, retention_table
 from steeltrap.reports.words import spans
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAPABILITIES", "FAMILIES", "Family", "Finding", "attenuation", "family_of", "figure_1",
-    "propagation", "retention", "retrieval", "table_1",
+    "mechanisms", "propagation", "retention", "retrieval", "table_1",
 ]  # fmt: skip
 
 Variants = dict[str, list[Record]]
@@ -78,6 +79,19 @@ def table_1(records: Sequence[Record]) -> Table | None:
         "table-1", "Table 1 of the paper, measured", numbers, _said,
         down={"family": "family", "system": "system"}, across="capability", notes=notes, once=True,
     )._replace(across=False)  # fmt: skip
+
+
+def mechanisms(records: Sequence[Record]) -> list[Table]:
+    """By what each system puts away, and over what it propagates, settings apart; what was tried."""
+    plain = [record for record in records if not made_to_fail(record)]
+    systems = {
+        " ".join([system, variant]).strip(): own
+        for system, variants in _by_base(plain).items()
+        for variant, own in variants.items()
+    }
+    ranks = {name: rank for rank, family in enumerate(FAMILIES) for name in family.systems}
+    ordered = {s: systems[s] for s in sorted(systems, key=lambda s: (ranks.get(base(s), -1), s))}
+    return [table for table in (retention_table(ordered), propagation_table(ordered)) if table]
 
 
 def _by_base(records: Sequence[Record]) -> dict[str, Variants]:

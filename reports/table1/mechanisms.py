@@ -8,14 +8,18 @@ rules of the cascades.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from steeltrap.harness.record import Kept, Record
 from steeltrap.harness.stats import mean_interval
+from steeltrap.reports.table import Numbers, Say, Table, listed
 from steeltrap.reports.words import percent
 
-__all__ = ["Choice", "Followed", "Sway", "choice", "choice_words", "followed", "followed_words"]
+__all__ = [
+    "Choice", "Followed", "Sway", "choice", "choice_words", "followed", "followed_words",
+    "propagation_table", "retention_table",
+]  # fmt: skip
 
 FACTORS: Final = {
     "late": ("the oldest go", "the newest go"),
@@ -23,6 +27,8 @@ FACTORS: Final = {
     "read": ("what is read stays", "what is read goes"),
 }
 """What decides, and what it means where it raises survival, and where it lowers it."""
+KINDS: Final = ("same", "offset", "scaled", "review")
+"""Kinds of rules, the plainest first."""
 _SOME: Final = 0.02
 """A smaller share that is gone is not worth a word."""
 
@@ -142,14 +148,97 @@ def followed(records: Sequence[Record]) -> Followed | None:
 
 def followed_words(found: Followed) -> str:
     """The mechanism in words."""
-    values = [kind for kind in found.by_rule if kind != "review"]
-    reached = [kind for kind in values if found.reached(kind)]
+    tried = [kind for kind in KINDS if kind in found.by_rule]
+    reached = [kind for kind in tried if found.reached(kind)]
+    if set(reached) <= {"review"} and len(tried) > 1:
+        marks = found.marked or reached
+        return "marks for review, works nothing out" if marks else "follows no rule"
     if not reached:
-        if found.marked:
-            return "marks for review, works nothing out"
         return "follows no rule"
-    if reached == ["same"] and len(values) > 1:
+    if reached == ["same"] and len(tried) > 1:
         return "follows equal values alone (a foreign key)"
-    kinds = "every kind of rule" if len(reached) == len(values) else f"rules: {', '.join(reached)}"
+    kinds = "every kind of rule" if reached == tried else f"rules: {', '.join(reached)}"
     missed, asked = found.far
     return kinds + (f", {percent(missed / asked)} of the farther ones missed" if missed else "")
+
+
+# ---------------------------------------------------------------- as tables
+
+
+def retention_table(systems: Mapping[str, Sequence[Record]]) -> Table | None:
+    """What was put away, when, and what the survivors share; None where nothing tries it."""
+    numbers: list[Numbers] = []
+    for system, records in systems.items():
+        if found := choice(records):
+            sways = {sway.factor: sway for sway in found.sways}
+            numbers.append({
+                "system": system, "units": found.n, "told": found.told / found.n,
+                "waited": found.waited / found.n, "words": choice_words(found),
+                **{f"{factor}_{part}": getattr(sways.get(factor), part, None)
+                   for factor in FACTORS for part in ("mean", "low", "high")},
+            })  # fmt: skip
+    if not numbers:
+        return None
+    notes = [
+        "gone: of units that were told early or late, are vital or trivial, were read or not, in "
+        "every combination: those not listed any more after pressure, and after silence too.",
+        "late, vital, read: by how much each raises the share that is left, with its 95% interval "
+        "over runs; nothing where all went or all stayed.",
+    ]
+    columns: list[tuple[str, str | Say]] = [
+        ("system", "system"),
+        ("gone by pressure", lambda row: percent(row["told"])),
+        ("and silence", lambda row: percent(row["waited"])),
+        *((factor, _swayed(factor)) for factor in FACTORS),
+        ("so", "words"),
+    ]
+    return listed("retention", "By what is put away", numbers, columns, about=("system",), notes=notes)  # fmt: skip
+
+
+def _swayed(factor: str) -> Say:
+    def said(row: Numbers) -> str:
+        if row[f"{factor}_mean"] is None:
+            return ""
+        return f"{row[f'{factor}_mean']:+.2f}\n{row[f'{factor}_low']:+.2f} to {row[f'{factor}_high']:+.2f}"
+
+    return said
+
+
+def propagation_table(systems: Mapping[str, Sequence[Record]]) -> Table | None:
+    """What was missed, by kind of rule and by distance; None where no dependent was asked for."""
+    numbers: list[Numbers] = []
+    for system, records in systems.items():
+        if found := followed(records):
+            rows = {kind: found.by_rule.get(kind, (0, 0, 0, 0)) for kind in KINDS}
+            numbers.append({
+                "system": system, "words": followed_words(found),
+                **{f"{kind}_{part}": row[place] for kind, row in rows.items()
+                   for place, part in enumerate(("missed", "wrong", "marked", "asked"))},
+                "far_missed": found.far[0], "far_asked": found.far[1],
+            })  # fmt: skip
+    if not numbers:
+        return None
+    notes = [
+        "missed/asked for, one edge from the change, by kind of rule (far: two edges and more); "
+        "wrong: with another value than the rule gives; marked: as waiting for review, which is what "
+        "a rule of the kind review asks for.",
+    ]
+    columns: list[tuple[str, str | Say]] = [
+        ("system", "system"),
+        *((kind, _missed(kind)) for kind in KINDS),
+        ("far", lambda row: f"{row['far_missed']}/{row['far_asked']}" if row["far_asked"] else "-"),
+        ("so", "words"),
+    ]
+    return listed("propagation", "Over what it propagates", numbers, columns, about=("system",), notes=notes)  # fmt: skip
+
+
+def _missed(kind: str) -> Say:
+    def said(row: Numbers) -> str:
+        if not row[f"{kind}_asked"]:
+            return "-"
+        words = [f"{row[f'{kind}_missed']}/{row[f'{kind}_asked']}"]
+        return "\n".join(
+            words + [f"{row[f'{kind}_{part}']} {part}" for part in ("wrong", "marked") if row[f"{kind}_{part}"]]
+        )  # fmt: skip
+
+    return said

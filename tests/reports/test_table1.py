@@ -16,6 +16,7 @@ from steeltrap.reports.table1 import (
     attenuation,
     family_of,
     figure_1,
+    mechanisms,
     propagation,
     retention,
     retrieval,
@@ -254,7 +255,9 @@ def test_use_and_importance_are_relevance() -> None:
         ({"same": [4, 0, 0, 4], "offset": [9, 0, 0, 9]}, "follows no rule"),
         ({"same": [0, 0, 4, 4], "offset": [0, 0, 9, 9]}, "marks for review, works nothing out"),
         ({"same": [0, 0, 0, 4], "offset": [0, 0, 0, 9], "review": [0, 0, 3, 3]}, "every kind of rule"),
-        ({"same": [4, 0, 0, 4], "scaled": [0, 0, 0, 2], "offset": [0, 0, 0, 9]}, "rules: scaled, offset"),
+        ({"review": [0, 0, 3, 3]}, "every kind of rule"),
+        ({"same": [4, 0, 0, 4], "review": [0, 0, 3, 3]}, "marks for review, works nothing out"),
+        ({"same": [4, 0, 0, 4], "scaled": [0, 0, 0, 2], "offset": [0, 0, 0, 9]}, "rules: offset, scaled"),
     ],
 )  # fmt: skip
 def test_what_is_followed_has_a_name(rules: dict[str, list[int]], said: str) -> None:
@@ -264,6 +267,20 @@ def test_what_is_followed_has_a_name(rules: dict[str, list[int]], said: str) -> 
     found = followed([one])
     assert found
     assert said == followed_words(found)
+
+
+def test_mechanisms_are_tables_too() -> None:
+    """A line for each system and setting that was tried, in the order of Table 1, with its numbers."""
+    tried = [record("gem"), record("gem bound_tokens=9"), record("flat"), record("document")]
+    tried[1].outcome.retention, tried[3].outcome.retention = kept(read=0), kept()
+    tried[0].outcome.by_rule = {"same": [1, 2, 3, 9], "review": [0, 0, 4, 4]}
+    put_away, followed_ = mechanisms(tried)
+    assert ["document", "gem bound_tokens=9"] == [row[0] for row in put_away.rows]
+    assert ["0.0%", "0.0%"] == put_away.rows[0][1:3]
+    assert ["gem", "1/9\n2 wrong\n3 marked", "-", "-", "0/4\n4 marked", "-"] == followed_.rows[0][
+        :-1
+    ]
+    assert mechanisms([record("flat")]) == []
 
 
 def test_marks_alone_propagate_in_part() -> None:
