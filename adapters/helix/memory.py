@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import shutil
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -175,11 +175,11 @@ class HelixRecipe:
         (vector,) = self._minds.embedded([query.text]) if query.text.strip() else (None,)
         ranked = reader.recalled(query.tenant, query.text, vector, at)[: query.limit]
         keys = [row.key for row, _ in ranked]
-        sources = reader.sources(keys)
         kept = profile.load(store, query.tenant, at)
-        found = [item(row, sources.get(row.key, ()), score=score) for row, score in ranked]
-        if kept.lines:
-            found.insert(0, self._profile(kept, query.tenant))
+        cited = _cited(kept, query.tenant)
+        sources = reader.sources([*keys, *cited])
+        found = [_profile(kept, cited, sources)] if kept.lines else []
+        found += [item(row, sources.get(row.key, ()), score=score) for row, score in ranked]
         room = min(settings.chunks, query.limit - len(found))
         if keys and room > 0:
             found += reader.supporting(query.tenant, keys, query.text, vector, room)
@@ -190,14 +190,6 @@ class HelixRecipe:
                 self._recalls[row.key] = self._recalls.get(row.key, (0.0, at))[0] + 1, at
         return served
 
-    def _profile(self, kept: profile.Profile, tenant: str) -> Item:
-        store = self._opened()
-        numbers = {number for line in kept.lines for number in line.memories}
-        keys = [f"{named('memory', tenant)}.{number}" for number in sorted(numbers)]
-        sources = Reader(store, self._settings).sources(keys)
-        turns = dict.fromkeys(turn for key in keys for turn in sources.get(key, ()))
-        return Item(kept.text, id="profile", sources=tuple(turns), valid_from=kept.at)
-
     def active(self, tenant: str) -> Sequence[Item]:
         """The profile, every current memory, and the raw text that can be reached from one."""
         store = self._opened()
@@ -205,7 +197,8 @@ class HelixRecipe:
             return []
         reader = Reader(store, self._settings)
         kept = profile.load(store, tenant, self._now)
-        found = [self._profile(kept, tenant)] if kept.lines else []
+        cited = _cited(kept, tenant)
+        found = [_profile(kept, cited, reader.sources(cited))] if kept.lines else []
         found += self._items(store.rows(rows=current(tenant, self._now))["rows"])
         return found + (reader.reachable(tenant, self._now) if self._settings.chunks else [])
 
@@ -321,8 +314,10 @@ class HelixRecipe:
         mine = visible(subject.tenant, subject.tenant)
         entity = keyed("Entity", [entity_key(subject.tenant, subject.topic)])
         mentions = entity.in_("MENTIONS").where(dsl().Predicate.and_(mine)).dedup()
-        found = store.rows(mentions=mentions, all=every("Memory", *mine))
-        about = found["mentions"] or [row for row in found["all"] if topic in row.text.casefold()]
+        about = store.rows(rows=mentions)["rows"]
+        if not about:
+            all_of_them = store.rows(rows=every("Memory", *mine))["rows"]
+            about = [row for row in all_of_them if topic in row.text.casefold()]
         return [row for row in about if field in row.text.casefold()] or about
 
     def _opened(self) -> Store:
@@ -345,6 +340,18 @@ class HelixRecipe:
             recall_batch(self._recalls).commit(store)
             self._recalls = {}
         return store
+
+
+def _cited(kept: profile.Profile, tenant: str) -> list[str]:
+    """The keys of the memories that a profile names."""
+    numbers = {number for line in kept.lines for number in line.memories}
+    return [f"{named('memory', tenant)}.{number}" for number in sorted(numbers)]
+
+
+def _profile(kept: profile.Profile, cited: Iterable[str], sources: Mapping[str, list[str]]) -> Item:
+    """The profile as it is served: one item, from all the turns that its lines came from."""
+    turns = dict.fromkeys(turn for key in cited for turn in sources.get(key, ()))
+    return Item(kept.text, id="profile", sources=tuple(turns), valid_from=kept.at)
 
 
 def _apart(decided: Iterable[tuple[Relation, list[Row]]]) -> list[tuple[Relation, list[Row]]]:
