@@ -193,10 +193,13 @@ def test_on_update_nothing_marks_nothing(make: Make, tmp_path: Path) -> None:
 
 
 class Reads:
-    """An interpreter that takes every question for one of Atlas' deadline."""
+    """An interpreter that takes every question for one of these places."""
+
+    def __init__(self, *places: Place) -> None:
+        self._places = places
 
     def question(self, *_: Any) -> Question:
-        return Question(places=(DUE,))
+        return Question(places=self._places)
 
     def close(self) -> None:
         pass
@@ -216,10 +219,21 @@ def test_a_question_looks_so_many_edges_further(make: Make, tmp_path: Path, hops
     with opened(make, tmp_path, hops=hops) as memory:
         chained(memory)
         follow(memory, GUIDE, HOST)
-        memory._interpreter = Reads()  # type: ignore[assignment]
+        memory._interpreter = Reads(DUE)  # type: ignore[assignment]
         served = [item.id for item in memory.retrieve(Query("q", at(9), "a", "?", 10))]
         assert due[:1] == served[:1] and sorted(due) == sorted(str(name) for name in served)
         assert served[:2] == [i.id for i in memory.retrieve(Query("q", at(9), "a", "?", 2))]
+
+
+@every
+def test_what_lies_about_two_places_is_served_once(make: Make, tmp_path: Path) -> None:
+    """What was asked for comes first, in the order of the question."""
+    with opened(make, tmp_path) as memory:
+        chained(memory)
+        memory._interpreter = Reads(PARTY, DUE)  # type: ignore[assignment]
+        served = [item.id for item in memory.retrieve(Query("q", at(9), "a", "?", 10))]
+        assert ["Boreas/party", "Atlas/deadline"] == served[:2]
+        assert len(served) == len(set(served)) == len(state(memory))
 
 
 @every
@@ -238,7 +252,7 @@ def test_topics_and_other_names_are_known_in_order(make: Make, tmp_path: Path) -
 
 HOSTILE = (
     'x" . } ; DROP ALL #', "'; MATCH (n) DETACH DELETE n //", "<urn:x> \\ > `y`\n\r\t", "$entity ?e",
-    "a/b", "a%2Fb", '["a"', "Größe 日本 😀", "{tenant: 1}",
+    "a/b", "a%2Fb", "a b", "a%20b", '["a"', "Größe 日本 😀", "{tenant: 1}",
 )  # fmt: skip
 
 
@@ -301,12 +315,28 @@ def test_an_erased_field_leaves_no_byte(make: Make, tmp_path: Path) -> None:
         for word in (b"andragora", b"anzibar", b"codeword", b"olfram"):
             assert word not in left
         assert {"Atlas/deadline": "one", "Boreas/party": "one?"}.items() <= state(memory).items()
+        tell(memory, LUNCH, "two", 4)
         tell(memory, DUE, "two", 5)
-        assert "one?" == state(memory)["Calypso/lunch"]
+        assert "two?" == state(memory)["Calypso/lunch"]
+        assert [("Delos", ("dress",), ())] == [
+            (one.topic, one.fields, one.names) for one in memory.schema("a") if one.topic == "Delos"
+        ]
+        assert {"Delos"} <= {held.topic for held in memory.linked("a", DUE, at(6))}
         memory.erase("a", None)
         left = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
         assert ({}, []) == (state(memory), list(memory.schema("a")))
         assert b"alypso" not in left
+
+
+def test_a_triple_goes_with_the_value(tmp_path: Path) -> None:
+    """Nothing of a replaced value is left in the graph, neither the triple nor who said it."""
+    with opened(Rdf, tmp_path) as memory:
+        assert isinstance(memory, Rdf)
+        tell(memory, DUE, "5 May", 1)
+        before = len(memory._store)
+        tell(memory, DUE, "9 May", 2)
+        assert before == len(memory._store)
+        assert not any(word in str(quad) for quad in memory._store for word in ("5 May", "t1"))
 
 
 def test_a_fork_of_triples_is_a_store_of_its_own(tmp_path: Path) -> None:
