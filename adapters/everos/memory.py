@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steeltrap.adapters.everos.files import Entry, Origins, entries, keep
-from steeltrap.adapters.everos.service import Service
+from steeltrap.adapters.everos.service import HalfDone, Service
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 
@@ -22,10 +22,6 @@ _NAME_MAX: Final = 128
 _TOP_MAX: Final = 100
 """Results that a search can be asked for, and entries of a page."""
 _ASSISTANT: Final = "assistant"
-
-
-class HalfDone(RuntimeError):
-    """Work that the package does in the background was given up; the message says which."""
 
 
 class EverOS:
@@ -102,7 +98,7 @@ class EverOS:
         self._turns[f"m_{session}_{ms}_000"] = turn.id
         self._open_sessions[session] = None
         if done["status"] == "extracted":
-            self._wait()  # what two episodes write side by side has no order
+            service.wait(turn.at, "idle")  # what two episodes write side by side has no order
 
     def settle(self) -> None:
         """End the episodes that are open, then wait for strategies and index.
@@ -115,20 +111,21 @@ class EverOS:
             session = next(iter(self._open_sessions))
             service.post("/memory/flush", self._at, session_id=session)
             del self._open_sessions[session]
-            self._wait()
-        self._wait()
+            service.wait(self._at, "idle")
+        service.wait(self._at, "indexed")
 
     def maintain(self, at: str) -> None:
         """Have the package reflect, as its weekly schedule would: clusters become one episode each."""
         if not self._reflection:
             return
         self._at = at
-        wanted = {"name": "reflect_episodes", "force": True}
-        done = self._running().post("/ome/trigger", at, **wanted)
+        service = self._running()
+        done = service.post("/ome/trigger", at, name="reflect_episodes", force=True)
         failed = [run["error"] for run in done["runs"] if run["error"]]
         if done["status"] != "ok" or failed:
             raise HalfDone(f"everos: reflection ended '{done['status']}': {'; '.join(failed)}")
-        self._wait()
+        service.wait(at, "indexed")
+        self._note_merged()
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The package's hybrid search; where facts stand in for their episode, those facts."""
@@ -145,33 +142,22 @@ class EverOS:
         return items[: query.limit]
 
     def active(self, tenant: str) -> Sequence[Item]:
-        """The episodes that the package lists, and the single facts of each."""
+        """The episodes in the Markdown that no other stands in for, each with its single facts."""
+        self._running()
         user = _user(tenant)
         sources = _Sources(self._root, user, self._turns)
         facts: dict[str, list[Entry]] = {}
         for fact in entries(_home(self._root, user), ".atomic_facts"):
             facts.setdefault(fact.parent, []).append(fact)
-        items = []
-        for listed in self._listed(user):
-            name = listed["id"].removeprefix(f"{user}_")
-            items.append(_item(listed["id"], listed["episode"], listed["timestamp"], sources.of(name)))  # fmt: skip
-            items += [
-                _item(f"{user}_{fact.id}", fact.text, fact.at, sources.of(name))
-                for fact in facts.get(name, ())
-            ]
-        return items
+        return [
+            _item(f"{user}_{one.id}", one.text, one.at, sources.of(episode.id))
+            for episode in sources.episodes.values()
+            if episode.id not in sources.replaced_by
+            for one in (episode, *facts.get(episode.id, ()))
+        ]
 
-    def _listed(self, user: str) -> Iterator[dict[str, Any]]:
-        page = left = 1
-        while left > 0:
-            wanted = {"memory_type": "episode", "page": page, "page_size": _TOP_MAX}
-            got = self._running().post("/memory/get", self._at, user_id=user, sort_order="asc", **wanted)  # fmt: skip
-            yield from got["episodes"]
-            left = got["total_count"] - page * _TOP_MAX
-            page += 1
-
-    def history(self, subject: Subject) -> Sequence[Item]:
-        """The facts in the Markdown that name the subject's topic, also those put aside."""
+    def recover(self, subject: Subject) -> Sequence[Item]:
+        """The facts in the Markdown that name topic and field, also those put aside, by age."""
         self._running()
         user = _user(subject.tenant)
         sources = _Sources(self._root, user, self._turns)
@@ -184,17 +170,12 @@ class EverOS:
                 found.append(item)
         return sorted(found, key=lambda item: item.valid_from or "")
 
-    def recover(self, subject: Subject) -> Sequence[Item]:
-        """The same: what reflection puts aside stays in the Markdown."""
-        return self.history(subject)
-
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Take entries out of the Markdown, as a user would by hand; the index follows.
 
         Of a subject: those that name topic and field; where none does so, the topic alone.
         """
-        self._running()
-        user = _home(self._root, _user(tenant))
+        service, user = self._running(), _home(self._root, _user(tenant))
         if subject is None:
             keep(user, lambda _: False)
         else:
@@ -204,7 +185,7 @@ class EverOS:
             close = any(topic in text and field in text for text in texts)
             wanted = (topic, field) if close else (topic,)
             keep(user, lambda entry: not all(word in entry.all.casefold() for word in wanted))
-        self._wait()
+        service.wait(self._at, "indexed")
 
     def size_bytes(self) -> int:
         """Bytes of all files of the root."""
@@ -220,12 +201,6 @@ class EverOS:
             )
         return self._service
 
-    def _wait(self) -> None:
-        done = self._running().settled(self._at)
-        self._note_merged()
-        if done["given_up"] or done["not_indexed"] or not done["idle"]:
-            raise HalfDone(f"everos: work in the background was not done: {done}")
-
     def _note_merged(self) -> None:
         """When each reflection was: the package has that by the clock alone."""
         for path in _homes(self._root):
@@ -239,14 +214,14 @@ class _Sources:
     def __init__(self, root: Path, user: str, turns: dict[str, str]) -> None:
         self._origins = Origins(root, user)
         self._turns = turns
-        self._episodes = {one.id: one for one in entries(_home(root, user), "episodes")}
+        self.episodes = {one.id: one for one in entries(_home(root, user), "episodes")}
         self.replaced_by = self._origins.replaced_by
 
     def of(self, episode: str) -> tuple[str, ...] | None:
         """By the id of the episode; None where it is not known."""
-        if episode not in self._episodes:
+        if episode not in self.episodes:
             return None
-        messages = self._origins.messages(self._episodes[episode], self._episodes)
+        messages = self._origins.messages(self.episodes[episode], self.episodes)
         return tuple(self._turns[one] for one in messages if one in self._turns)
 
 
@@ -255,7 +230,9 @@ def _served(episode: dict[str, Any], sources: _Sources) -> Iterator[Item]:
     name = episode["id"].removeprefix(f"{episode['user_id']}_")
     for one in episode["atomic_facts"] or [episode]:
         text = one.get("content") or one["episode"]
-        yield _item(one["id"], text, episode["timestamp"], sources.of(name), score=one["score"])
+        yield _item(
+            one["id"], text, episode["timestamp"], sources.of(name), score=round(one["score"], 6)
+        )
 
 
 def _item(

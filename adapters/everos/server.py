@@ -7,8 +7,8 @@ writes that port to standard output, and ends with its standard input. What is a
 
 - the day under which an entry is filed is that of the last request's `X-Now`, not of the clock;
 - ids that are drawn at random are counted instead, so that two runs agree;
-- `POST /settled` waits until strategies and index have done all their work, as `everos cascade
-  sync` does, and names the strategies that were given up.
+- `POST /idle` waits for the strategies that run in the background, `POST /indexed` for the index,
+  as `everos cascade sync` does; each names what was given up.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ def _set_clock() -> None:
     dates.get_now_with_timezone.__code__ = (lambda: script_time()).__code__  # type: ignore[name-defined]  # noqa: F821
 
 
+def _read_milliseconds() -> None:
+    """The package takes times before September 2001 for seconds, though it asks for milliseconds."""
+    dates: Any = import_module("everos.component.utils.datetime")
+    dates._MS_THRESHOLD = 0
+
+
 def _count_ids() -> None:
     for name in ("everos.service._boundary", "everos.infra.persistence.sqlite.repos.cluster"):
         numbers = itertools.count(1)
@@ -58,31 +64,40 @@ def _limit_retries() -> None:
     openai.AsyncOpenAI = functools.partial(openai.AsyncOpenAI, max_retries=retries)
 
 
+def _share_words() -> None:
+    """The word list of the keyword search is worked out once, not for each memory."""
+    words: Any = import_module("jieba")
+    words.dt.tmp_dir = os.environ["STEELTRAP_CACHE"]
+
+
 def _application() -> Any:
     app = import_module("everos.entrypoints.api.app").create_app()
     engine = import_module("everos.service.memorize")._get_engine()
+    engine.wait_for_event = functools.partial(engine.wait_for_event, poll_interval=0.01)
     engine.on_dead_letter(lambda run: _given_up.append(f"{run.strategy_name}: {run.error}"))
-    app.add_api_route("/settled", functools.partial(_settled, app, engine), methods=["POST"])
+    app.add_api_route("/idle", functools.partial(_idle, engine), methods=["POST"])
+    app.add_api_route("/indexed", functools.partial(_indexed, app), methods=["POST"])
     return app
 
 
-async def _settled(app: Any, engine: Any) -> dict[str, Any]:
-    """Wait for both, for each may give the other work."""
+async def _idle(engine: Any) -> dict[str, Any]:
+    """Wait for the strategies that are at work."""
+    idle = await engine.wait_idle(timeout=float(os.environ["STEELTRAP_PATIENCE_S"]))
+    given_up, _given_up[:] = list(_given_up), []
+    return {"done": idle, "given_up": given_up}
+
+
+async def _indexed(app: Any) -> dict[str, Any]:
+    """Have the index follow all files."""
     end = time.monotonic() + float(os.environ["STEELTRAP_PATIENCE_S"])
     cascade = app.state.lifespan_data["cascade"]
-    idle = True
-    while idle and time.monotonic() < end:
-        idle = await engine.wait_idle(timeout=max(0.1, end - time.monotonic()))
-        await cascade.drain_fully()
-        if engine._active_runs == 0:
-            break
-    left = await cascade.queue_summary()
-    given_up, _given_up[:] = list(_given_up), []
-    return {
-        "idle": idle and left.pending == 0,
-        "given_up": given_up,
-        "not_indexed": left.failed_permanent + left.failed_retryable,
-    }
+    cascade._worker._optimize_min_interval = 0.0  # by the clock otherwise, once a minute
+    await cascade.sync_once()
+    while (left := await cascade.queue_summary()).pending and time.monotonic() < end:
+        await asyncio.sleep(0.01)
+        await cascade.drain_once()
+    failed = left.failed_permanent + left.failed_retryable
+    return {"done": left.pending == 0, "given_up": [f"{failed} files"] if failed else []}
 
 
 Receive = Callable[[], Awaitable[Any]]
@@ -126,7 +141,9 @@ def main() -> None:
     os.dup2(2, 1)
     _limit_retries()
     _set_clock()
+    _read_milliseconds()
     _count_ids()
+    _share_words()
     logging = import_module("everos.core.observability.logging")
     logging.configure_logging(level="CRITICAL")
     asyncio.run(_serve(answers))

@@ -9,13 +9,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from steeltrap.harness.memory import MemoryFault
 from steeltrap.harness.models import Models
 from steeltrap.harness.tokens import count
 
-__all__ = ["Refused", "Service"]
+__all__ = ["HalfDone", "Refused", "Service"]
 
 _PATIENCE_S: Final = 600.0
 """What strategies and index together may need; a hung worker is stopped earlier."""
@@ -25,6 +25,10 @@ _API: Final = "/api/v2"
 
 class Refused(RuntimeError):
     """The server answered with an error, and may have done a part of what was asked."""
+
+
+class HalfDone(RuntimeError):
+    """Work in the background was given up; the message says which."""
 
 
 class Service:
@@ -79,9 +83,16 @@ class Service:
         answer = self._ask(_API + path, at, body)
         return answer.get("data") or answer
 
-    def settled(self, at: str) -> dict[str, Any]:
-        """Wait until nothing is left to do."""
-        return self._ask("/settled", at, {})
+    def wait(self, at: str, what: Literal["idle", "indexed"]) -> None:
+        """Wait until strategies have ended, or until the index has followed all files.
+
+        Raises:
+            HalfDone: some of it was given up.
+        """
+        answer = self._ask(f"/{what}", at, {})
+        if answer["given_up"] or not answer["done"]:
+            given_up = "; ".join(answer["given_up"])
+            raise HalfDone(f"everos: not {what} after {_PATIENCE_S:g} s, or given up: {given_up}")
 
     def _ask(self, path: str, at: str, body: dict[str, Any]) -> dict[str, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_PATIENCE_S)
@@ -111,6 +122,8 @@ def _variables(folder: Path, models: Models) -> dict[str, str]:
         },
         "MEMORIZE": {"MODE": "chat"},
         "OBSERVABILITY": {"ENABLED": "false"},
+        # The index follows when it is told to: by the clock it would differ from run to run.
+        "CASCADE": {"SCAN_INTERVAL_SECONDS": "1000000"},
     }
     named = {
         f"EVEROS_{section}__{key}": value
@@ -118,6 +131,7 @@ def _variables(folder: Path, models: Models) -> dict[str, str]:
         for key, value in settings.items()
     }
     return named | {
+        "EVEROS_DISABLE_CASCADE_WATCHER": "1",
         "EVEROS_ROOT": str(folder),
         "STEELTRAP_PATIENCE_S": str(_PATIENCE_S),
         "STEELTRAP_RETRIES": str(models.retries),
