@@ -214,7 +214,7 @@ def _next(
 def _summarised(
     summary: Sequence[str], rows: Sequence[dict[str, Any]], words: int, shown: str, mind: Mind
 ) -> Reply:
-    """What holds, as much of it as the words allow: what is vital first, and then what is latest."""
+    """What holds, as much of the latest of it as the words allow."""
     held: dict[str, Statement | None] = {line: mind.read(line) for line in summary}
     for row in rows:
         if row["role"] in ("user", "assistant"):
@@ -222,13 +222,10 @@ def _summarised(
                 gone = [line for line, old in held.items() if old and mind.contradicts(new, old)]
                 held = {line: old for line, old in held.items() if line not in gone}
                 held[new.text] = new
-    ranks = {"vital": 0, "normal": 1, "trivial": 2}
-    newest = list(held.items())[::-1]
-    newest.sort(key=lambda one: ranks[one[1].importance] if one[1] else 1)
     kept: list[str] = []
-    for line, _ in newest:
+    for line in list(held)[::-1]:
         words -= len(line.split())
         if words < 0:
             break
         kept.append(line)
-    return Reply(text="\n".join(line for line in held if line in kept) or NONE)
+    return Reply(text="\n".join(kept[::-1]) or NONE)

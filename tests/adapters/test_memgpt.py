@@ -25,7 +25,7 @@ from steeltrap.harness.memory import (  # fmt: skip
     Subject,
     Utterance,
 )
-from steeltrap.harness.models import Answerer, Ask, Mind, Reply, ToolCall
+from steeltrap.harness.models import Answerer, Ask, Message, Mind, Reply, ToolCall
 from steeltrap.harness.script import Header, Op, Probe, Script, Step, Turn
 
 ROOM = MemGPT(HashEmbedder())._overhead
@@ -330,3 +330,20 @@ def test_the_ideal_model_searches_for_what_core_memory_does_not_tell() -> None:
 def test_another_prompt_is_not_known() -> None:
     """The ideal model answers the adapter's prompts and no other."""
     assert answer(Ask("m", ()), ScriptMind(SCRIPT)) is None
+
+
+def test_the_ideal_summary_is_the_latest_that_holds_in_so_many_words() -> None:
+    """Seven words a sentence: a third has no room, and the oldest is left out, however vital."""
+    script = said(
+        Op("tell", DEADLINE, "date:2026-03-05", importance="vital"),
+        Op("tell", HOST, "text:Ilse Brandt", importance="trivial"),
+        Op("tell", "acme/Atlas/colour", "text:deep blue"),
+        Op("revise", HOST, "text:Noor Haddad", importance="trivial"),
+    )
+    rows = "\n".join(f'{{"role":"user","text":"Turn {n} of Atlas."}}' for n in range(4))
+    user = f'Number of words, at most: 15\n\nSummary so far:\n{{"summary":[]}}\n\nMessages:\n{rows}'
+    reply = answer(Ask("m", (Message("user", user),)), ScriptMind(script))
+    assert reply is not None
+    assert ["The colour of Atlas is deep blue.", "The host of Atlas is Noor Haddad."] == (
+        reply.text.split("\n")
+    )
