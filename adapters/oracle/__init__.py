@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from steeltrap.adapters.oracle.database import OracleDatabase
-from steeltrap.adapters.oracle.memory import Oracle
+from steeltrap.adapters.oracle.local import Oracle
 
 __all__ = ["Oracle", "OracleDatabase"]

@@ -1,10 +1,10 @@
-"""The adapter."""
+"""The package's client as an adapter, whatever store it works on."""
 
 from __future__ import annotations
 
+import abc
 import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib import import_module
@@ -18,10 +18,13 @@ from steeltrap.adapters.oracle.logged import heard
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 
-__all__ = ["Oracle"]
+__all__ = ["AgentMemory", "made", "models_of"]
 
 MEMORIES: Final = ("memory", "fact", "guideline", "preference")
 """Kinds of what the package extracts."""
+AGENT: Final = "assistant"
+"""Of all threads. One that is made without an agent gets an agent of its own, and what is extracted
+is linked to memories of the same agent alone."""
 LIFECYCLE: Final = ("supersedes", "refines", "duplicates")
 """Links that put the memory that they point at out of force."""
 LOOKED_UP: Final = 10
@@ -30,10 +33,10 @@ QUIET: Final = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCT
 """LiteLLM shall neither download a price list nor read files of settings."""
 
 
-class Oracle:
+class AgentMemory(abc.ABC):
     """Oracle Agent Memory's client: each tenant is a user, each session a thread.
 
-    The records lie in a store of ours, in SQLite. See README.md beside this file.
+    See README.md beside this file.
 
     Args:
         record_types: what a search goes through; empty: all, as is the package's default.
@@ -41,7 +44,7 @@ class Oracle:
             the package's default.
     """
 
-    name: ClassVar = "oracle"
+    name: ClassVar[str]
 
     def __init__(self, *, record_types: Sequence[str] = (), ttl_days: int | None = None) -> None:
         unknown = set(record_types) - {"message", *MEMORIES}
@@ -54,7 +57,6 @@ class Oracle:
         self._kinds = list(record_types)
         self._ttl_days = ttl_days
         self._models: Models | None = None
-        self._folder = Path()
         self._client: Any = None
         self._store: Any = None
         self._threads: dict[tuple[str, str], Any] = {}
@@ -81,7 +83,7 @@ class Oracle:
         self._begin(folder, self._models)
 
     def close(self) -> None:
-        """Release the store; its file stays."""
+        """Release the store."""
         self._threads = {}
         if self._client is not None:
             self._client.close()
@@ -90,56 +92,66 @@ class Oracle:
 
     # ------------------------------------------------------------ how the stores differ
 
+    @abc.abstractmethod
     def _begin(self, folder: Path, models: Models) -> None:
-        """Make the client on an empty store."""
-        self._folder = folder / self.name
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True)
-        llm, embedder = _models(models)
-        store = import_module("steeltrap.adapters.oracle.store").LocalStore(
-            self._folder / "records.sqlite",
-            embedder,
-            now=lambda: self._present.at,
-            name=lambda: str(self._present.uuid4()),
-        )
-        self._store = store
-        self._client = _client(store=store, llm=llm)
+        """Make the client, on a store without a record of the run's users."""
 
+    @abc.abstractmethod
     def _end(self) -> None:
-        if self._store is not None:
-            self._store.close()
+        """Release the store, if there is one."""
 
     def _user(self, tenant: str) -> str:
         """The package's user for a tenant."""
         return tenant
 
+    def _id(self, record: Any) -> str:
+        """How a record is called outside."""
+        return str(record.id)
+
     # ------------------------------------------------------------ operators
 
     def ingest(self, turn: Utterance) -> None:
-        """Append one message to its session's thread, and have memories extracted from it."""
+        """Append one message to its session's thread, and have memories extracted from it.
+
+        Raises:
+            MemoryFault: a model did not answer, and the message is not stored.
+        """
         message = {
             "role": turn.role, "content": turn.text, "timestamp": turn.at,
             "metadata": {"turn": turn.id},
         }  # fmt: skip
         expires = {} if self._ttl_days is None else {"ttl_days": self._ttl_days}
         with self._at_work(turn.tenant, turn.at), heard():
-            self._thread(turn.tenant, turn.session).add_messages([message], **expires)
+            thread = self._thread(turn.tenant, turn.session)
+            try:
+                thread.add_messages([message], **expires)
+            except Exception as error:
+                if self._holds(turn):
+                    raise
+                raise MemoryFault(f"{self.name}: {error}") from error
+
+    def _holds(self, turn: Utterance) -> bool:
+        """Whether the message of a turn is stored."""
+        user = self._user(turn.tenant)
+        return bool(self._client.list_messages(user_id=user, metadata_filter={"turn": turn.id}))
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The client's own search of the user, in every thread."""
         with self._at_work(query.tenant, query.at):
             if query.limit < 1 or not query.text.strip():
                 return []  # the package refuses both
-            return self._found(query.tenant, query.text, query.limit)
+            found = self._found(query.tenant, query.text, query.limit, self._kinds)
+            return [self._item(result.record, score=1.0 - result.distance) for result in found]
 
-    def _found(self, tenant: str, text: str, limit: int) -> list[Item]:
-        kinds = {"record_types": self._kinds} if self._kinds else {}
-        found = self._client.search(text, user_id=self._user(tenant), max_results=limit, **kinds)
-        return [
-            self._item(result.record, score=1.0 - result.distance)
-            for result in found
-            if result.record.record_type in ("message", *MEMORIES)
-        ]
+    def _found(self, tenant: str, text: str, limit: int, kinds: list[str]) -> list[Any]:
+        only = {"record_types": kinds} if kinds else {}
+        try:
+            found: list[Any] = self._client.search(
+                text, user_id=self._user(tenant), agent_id=AGENT, max_results=limit, **only
+            )
+        except Exception as error:  # a search changes nothing
+            raise MemoryFault(f"{self.name}: {error}") from error
+        return found
 
     def settle(self) -> None:
         """Nothing to wait for: memories are extracted before a call returns."""
@@ -172,64 +184,57 @@ class Oracle:
         topic = subject.topic.casefold()
         with self._at_work(subject.tenant):
             found = {}
-            for record in self._client.list_memories(user_id=self._user(subject.tenant), limit=None):
+            for record in self._client.list_memories(
+                user_id=self._user(subject.tenant), limit=None
+            ):
                 if topic in record.content.casefold():
                     found[record.id] = self._item(record)
             if subject.text.strip():
-                for result in self._client.search(
-                    subject.text, user_id=self._user(subject.tenant), max_results=LOOKED_UP,
-                    record_types=list(MEMORIES),
-                ):  # fmt: skip
+                for result in self._found(subject.tenant, subject.text, LOOKED_UP, list(MEMORIES)):
                     found.setdefault(result.record.id, self._item(result.record))
-        return sorted(found.values(), key=lambda item: (item.valid_from or "", item.id or ""))
+        return [item for _, item in sorted(found.items(), key=lambda one: _age(*one))]
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Delete the user with all that is the user's, or each memory and message that names the
-        subject (`kept.names`).
+        """Delete the user with all that is the user's; or the memories and messages that name the
+        subject (`kept.names`), with the messages of which such memories were made.
         """
         with self._at_work(tenant):
-            user = self._user(tenant)
             if subject is None:
-                self._client.delete_user(user, cascade=True)
+                self._client.delete_user(self._user(tenant), cascade=True)
                 self._threads = {key: one for key, one in self._threads.items() if key[0] != tenant}
-                return
-            memories = self._client.list_memories(user_id=user, limit=None)
-            messages = self._client.list_messages(user_id=user, limit=None)
-            texts = {one.id: _text(one) for one in (*memories, *messages)}
-            about = names(subject, *texts.values())
-            for memory in memories:
-                if about(texts[memory.id]):
-                    self._client.delete_memory(memory.id)
-            for message in messages:
-                if about(texts[message.id]):
-                    self._client.get_thread(message.thread_id).delete_message(message.id)
+            else:
+                self._forget(self._user(tenant), subject)
 
-    def size_bytes(self) -> int:
-        """Bytes of the store's file."""
-        self._opened()
-        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+    def _forget(self, user: str, subject: Subject) -> None:
+        memories = self._client.list_memories(user_id=user, limit=None)
+        messages = self._client.list_messages(user_id=user, limit=None)
+        about = names(subject, *map(_text, memories), *map(_text, messages))
+        gone = [memory for memory in memories if about(_text(memory))]
+        sources = {_turn(memory) for memory in gone} - {None}
+        for memory in gone:
+            self._client.delete_memory(memory.id)
+        for message in messages:
+            if about(_text(message)) or _turn(message) in sources:
+                self._client.get_thread(message.thread_id).delete_message(message.id)
 
     # ------------------------------------------------------------ helpers
 
     def _thread(self, tenant: str, session: str) -> Any:
         key = tenant, session
         if key not in self._threads:
-            name = sha256(f"{len(tenant)}:{tenant}{session}".encode()).hexdigest()[:32]
+            user = self._user(tenant)
+            name = sha256(f"{len(user)}:{user}{session}".encode()).hexdigest()[:32]
             self._threads[key] = self._client.create_thread(
-                thread_id=self._named(name), user_id=self._user(tenant)
+                thread_id=name, user_id=user, agent_id=AGENT
             )
         return self._threads[key]
 
-    def _named(self, name: str) -> str:
-        """The package's name for a thread."""
-        return name
-
     def _item(self, record: Any, score: float | None = None) -> Item:
-        turn = (record.metadata or {}).get("turn")
+        turn = _turn(record)
         return Item(
             _text(record),
-            id=str(record.id),
-            sources=(turn,) if isinstance(turn, str) else None,
+            id=self._id(record),
+            sources=(turn,) if turn else None,
             valid_from=_minute(record.timestamp),
             valid_to=self._end_of(record),
             score=score,
@@ -259,15 +264,15 @@ class Oracle:
 
     @contextmanager
     def _at_work(self, tenant: str, at: str = "") -> Iterator[None]:
-        """Do something for a tenant; a model that gives no answer to a question is a fault."""
+        """Do something for a tenant."""
         self._opened()
         if not tenant:
             raise MemoryFault(f"{self.name}: a tenant without a name can be no user")
-        self._present.enter(tenant, at)
+        self._present.enter(self._user(tenant), at)
         yield
 
 
-def _models(models: Models) -> tuple[Any, Any]:
+def models_of(models: Models) -> tuple[Any, Any]:
     """The package's own clients of the chat and the embedding model."""
     access = {"api_base": models.openai_url, "api_key": models.key, "trust_env": False}
     patience = {"timeout": models.timeout_s, "max_retries": models.retries}
@@ -280,11 +285,15 @@ def _models(models: Models) -> tuple[Any, Any]:
     return llm, embedder
 
 
-def _client(**store: Any) -> Any:
+def made(**store: Any) -> Any:
     """The package's client. What it would do in the background it does at once."""
     core: Any = import_module("oracleagentmemory.core")
     config = core.MemoryExtractionConfig(extraction_mode=core.MemoryExtractionMode.INLINE)
     return core.OracleAgentMemory(memory_extraction_config=config, **store)
+
+
+def _age(name: str, item: Item) -> tuple[str, str]:
+    return item.valid_from or "", name
 
 
 def _text(record: Any) -> str:
@@ -292,6 +301,12 @@ def _text(record: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(part.text for part in content if hasattr(part, "text"))
+
+
+def _turn(record: Any) -> str | None:
+    """The turn of a message; memories inherit it from the message of which they were made."""
+    turn = (record.metadata or {}).get("turn")
+    return turn if isinstance(turn, str) else None
 
 
 def _minute(stamp: str | None) -> str | None:
