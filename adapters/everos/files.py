@@ -18,13 +18,17 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Entry", "Origins", "entries", "keep"]
+__all__ = ["Entry", "Origins", "cut", "entries", "sentences"]
 
 _BLOCK: Final = re.compile(
     r"<!-- entry:(?P<id>[\w-]+) -->\n(?P<body>.*?)\n<!-- /entry:(?P=id) -->\n", re.DOTALL
 )
 _INLINE: Final = re.compile(r"^\*\*(\w+)\*\*: (.*)$", re.MULTILINE)
 _SECTION: Final = re.compile(r"^### (\w+)\n", re.MULTILINE)
+_SECTIONS: Final = re.compile(
+    r"(?P<head>^### \w+\n)(?P<text>.*?)(?=^### |\Z)", re.MULTILINE | re.DOTALL
+)
+_END: Final = re.compile(r"(?<=[.!?;])\s+(?=\w)|\n+")
 _TEXT: Final = {"episodes": "Content", ".atomic_facts": "Fact", ".foresights": "Foresight"}
 """The section that holds the text, by folder."""
 
@@ -38,8 +42,6 @@ class Entry(msgspec.Struct, frozen=True):
     """ISO 8601, to the minute."""
     parent: str
     """An episode's: its cell, or the cluster that it was merged from; a fact's: its episode."""
-    all: str
-    """The whole of it."""
 
 
 def entries(user: Path, folder: str) -> Iterator[Entry]:
@@ -55,23 +57,41 @@ def _entry(name: str, body: str, text: str) -> Entry:
     named = dict(zip(sections[::2], sections[1::2], strict=True))
     return Entry(
         name, named.get(text, "").strip(), inline.get("timestamp", "")[:16],
-        inline.get("parent_id", ""), body,
+        inline.get("parent_id", ""),
     )  # fmt: skip
 
 
-def keep(user: Path, wanted: Callable[[Entry], bool]) -> None:
-    """Take all other entries out of a user's files; the files stay, and so do their numbers."""
-    for folder in _TEXT:
+def sentences(text: str) -> list[str]:
+    """What a text says, piece by piece: its lines, sentences, and the parts of a title."""
+    return [one for one in _END.split(text) if one]
+
+
+def cut(user: Path, unwanted: Callable[[str], bool]) -> None:
+    """Take sentences out of a user's files, and entries that have none left.
+
+    The files stay, and with them the numbers that were given, which are never given again.
+    """
+    for folder, section in _TEXT.items():
         for path in sorted((user / folder).glob("*.md")):
             text = path.read_text()
 
-            def left(block: re.Match[str], section: str = _TEXT[folder]) -> str:
-                return block[0] if wanted(_entry(block["id"], block["body"], section)) else ""
+            def left(block: re.Match[str], section: str = section) -> str:
+                body = _SECTIONS.sub(lambda one: _without(one, unwanted), block["body"])
+                entry = _entry(block["id"], body, section)
+                return block[0].replace(block["body"], body) if entry.text else ""
 
             if (kept := _BLOCK.sub(left, text)) != text:
                 part = path.with_suffix(".part")
                 part.write_text(kept)
                 os.replace(part, path)
+
+
+def _without(section: re.Match[str], unwanted: Callable[[str], bool]) -> str:
+    told = sentences(section["text"])
+    kept = [one for one in told if not unwanted(one)]
+    if kept == told:
+        return section[0]
+    return f"{section['head']}{chr(10).join(kept)}\n\n" if kept else ""
 
 
 class Origins:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from steeltrap.adapters.everos.files import Entry, Origins, entries, keep
+from steeltrap.adapters.everos.files import Entry, Origins, cut, entries, sentences
 from steeltrap.adapters.everos.service import HalfDone, Service
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
@@ -171,20 +171,25 @@ class EverOS:
         return sorted(found, key=lambda item: item.valid_from or "")
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Take entries out of the Markdown, as a user would by hand; the index follows.
+        """Take sentences out of the Markdown, as a user would by hand; the index follows.
 
         Of a subject: those that name topic and field; where none does so, the topic alone.
         """
         service, user = self._running(), _home(self._root, _user(tenant))
         if subject is None:
-            keep(user, lambda _: False)
+            cut(user, lambda _: True)
         else:
             topic, field = subject.topic.casefold(), subject.field.casefold()
             kinds = ("episodes", ".atomic_facts", ".foresights")
-            texts = [one.all.casefold() for kind in kinds for one in entries(user, kind)]
-            close = any(topic in text and field in text for text in texts)
-            wanted = (topic, field) if close else (topic,)
-            keep(user, lambda entry: not all(word in entry.all.casefold() for word in wanted))
+            told = [
+                each
+                for kind in kinds
+                for one in entries(user, kind)
+                for each in sentences(one.text)
+            ]
+            close = any(topic in one.casefold() and field in one.casefold() for one in told)
+            words = (topic, field) if close else (topic,)
+            cut(user, lambda one: all(word in one.casefold() for word in words))
         service.wait(self._at, "indexed")
 
     def size_bytes(self) -> int:
