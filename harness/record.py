@@ -206,6 +206,8 @@ class Kept(msgspec.Struct, kw_only=True):
     n: int
     left: int
     """Those that were listed then."""
+    back: int | None = None
+    """waited: of the others, those that an explicit recovery gave; None without that capability."""
 
 
 class Outcome(msgspec.Struct, kw_only=True):

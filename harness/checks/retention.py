@@ -36,6 +36,8 @@ class Retention:
         self._groups: dict[str, tuple[Group, int]] = {}
         """By the group of their audits: the units, and how many looks there had been by then."""
         self._vital: set[str] = set()
+        self._recovered: dict[str, bool] = {}
+        """Whether a unit was had back by explicit recovery, at the last look."""
 
     def hear(self, turn: Turn, number: int) -> None:
         """A unit is told for the first time."""
@@ -65,11 +67,14 @@ class Retention:
         if audit.family == FAMILY:
             group, _ = self._groups.setdefault(audit.group, ({}, len(self._looks)))
             group[audit.unit] = None
+            if view.event.recovered is not None:
+                claims = (claim for item in view.recovered for claim in item)
+                self._recovered[audit.unit] = any(claim.unit == audit.unit for claim in claims)
 
     def kept(self) -> list[Kept]:
         """How many of each kind were told, and how many were listed at each of the two looks."""
         total: Counter[tuple[Literal["told", "waited"], bool, bool, bool]] = Counter()
-        left = total.copy()
+        left, back = total.copy(), total.copy()
         for group, looks in self._groups.values():
             told_late = sorted(self._told[unit] for unit in group)[len(group) // 2]
             when: Literal["told", "waited"]
@@ -81,9 +86,13 @@ class Retention:
                     )  # fmt: skip
                     total[kind] += 1
                     left[kind] += unit in look
+                    back[kind] += unit not in look and self._recovered.get(unit, False)
         return [
-            Kept(when=when, late=late, vital=vital, read=read, n=n, left=left[when, late, vital, read])
-            for (when, late, vital, read), n in sorted(total.items())
+            Kept(
+                when=kind[0], late=kind[1], vital=kind[2], read=kind[3], n=n, left=left[kind],
+                back=back[kind] if self._recovered and kind[0] == "waited" else None,
+            )
+            for kind, n in sorted(total.items())
         ]  # fmt: skip
 
     def _two(self, looks: int) -> Iterator[tuple[Literal["told", "waited"], frozenset[str]]]:

@@ -42,9 +42,10 @@ def retention(records: Sequence[Record]) -> Finding:
     alike, those that were read more outlived the others under pressure, or those that matter did
     (the survival trend of doses, or the effect of use or importance in `retention`, has its
     interval above nought), and nothing vital went while something trivial stayed
-    (`inverted-retention`). Supplied: both. In part: one of them. A memory that put nothing away
-    chose nothing: where it was over the bound relevance had no part in it, and where it had room
-    for everything that is unknown.
+    (`inverted-retention`). Supplied: all of it. In part: relevance had a part in it, but the memory
+    was over the bound, or something vital went. Not supplied: what it put away went by age, size or
+    time alone, or it was over the bound and put nothing away. A memory that had room for everything
+    chose nothing, and is unknown.
     """
     pressed = [r for r in records if r.outcome.footprint and r.outcome.ingested_tokens > r.outcome.footprint[-1][4]]  # fmt: skip
     over, inverted = _tally(pressed, "C5", "over-bound"), _tally(records, "C5", "inverted-retention")  # fmt: skip
@@ -53,11 +54,13 @@ def retention(records: Sequence[Record]) -> Finding:
     bounded = None if not over.opportunities else not over.violations
     relevant, chose = _chose_by_relevance(records)
     if inverted.violations:
-        relevant, chose = False, f"{_rated(inverted)} vital gone before trivial"
+        relevant, chose = relevant or False, f"{_rated(inverted)} vital gone before trivial"
     if bounded is None:
         return Finding(UNKNOWN, why="never told more than the bound", mechanism=mechanism)
     why = f"{_rated(over)} over the bound" + (f"; {chose}" if chose else "")
-    mark = _both(bounded, relevant)
+    mark = UNKNOWN if bounded and relevant is None else NOT
+    if relevant:
+        mark = SUPPLIED if bounded and not inverted.violations else IN_PART
     return _seen(mark, why, pressed, lambda r: _tally([r], "C5", "over-bound"), mechanism)
 
 
@@ -121,26 +124,25 @@ def propagation(records: Sequence[Record]) -> Finding:
 def attenuation(records: Sequence[Record]) -> Finding:
     """Graded attenuation: what matters less is put away by degrees and can be had back (section 2.3).
 
-    Seen where doses are given: under pressure some units are put away while others that are alike
-    stay (by degrees), and what was put away was had back when it is asked for (`unrecoverable`, in
-    all runs). Supplied: both. In part: all at once, or some of it was lost. Not supplied: nothing
+    Seen where doses are given, or what decides is tried: under pressure some units are put away
+    while others stay (by degrees), and what was put away was had back when it is asked for
+    (`unrecoverable`, in all runs). Supplied: both. In part: all at once, or some of it was lost. Not supplied: nothing
     was put away though the memory was over the bound, or all that was is gone: one that keeps
     everything attenuates nothing, and one that deletes does not attenuate. Unknown: it had room
     for everything, or what is put away cannot be asked for.
     """
-    doses, lost = _judged_doses(records), _tally(records, "C5", "unrecoverable")
-    if not doses:
+    tried = [r for r in records if _judged_doses([r]) or r.outcome.retention]
+    lost = _tally(records, "C5", "unrecoverable")
+    if not tried:
         seen = f"{_rated(lost)} lost for good; " if lost.violations else ""
         return Finding(UNKNOWN, lost.violations, lost.opportunities, f"{seen}degrees not tested")
-    away, n = _away(doses), sum(dose.n for dose in doses)
+    away, n, back = _put_away(tried)
     if not away:
-        pressed = _pressed(records)
+        pressed = _pressed(tried)
         why = f"put away 0/{n}" + ("" if pressed else "; never had to")
         return Finding(NOT if pressed else UNKNOWN, lost.violations, lost.opportunities, why)
-    gone = _tally([r for r in records if r.outcome.dose], "C5", "unrecoverable")
-    if not gone.opportunities:
+    if back is None:
         return Finding(UNKNOWN, 0, 0, f"put away {away}/{n}; not observable whether for good")
-    back = max(0, away - gone.violations)
     why = f"put away {away}/{n}, had back {back}"
     whole = SUPPLIED if away < n and not lost.violations else IN_PART
     return _seen(
@@ -191,13 +193,6 @@ def _seen(
     return Finding(mark, sum(violations), sum(opportunities), why, mechanism, low, high)
 
 
-def _both(one: bool, two: bool | None) -> str:
-    """Two things are asked for; what was not tested is never taken for given."""
-    if two is None:
-        return UNKNOWN if one else NOT
-    return SUPPLIED if one and two else IN_PART if one or two else NOT
-
-
 def _tally(records: Iterable[Record], condition: str, name: str) -> Tally:
     verdicts = [r.outcome.verdicts[condition] for r in records if condition in r.outcome.verdicts]
     tallies = [verdict.names[name] for verdict in verdicts if name in verdict.names]
@@ -220,8 +215,23 @@ def _judged_doses(records: Sequence[Record]) -> list[Dose]:
 
 
 def _pressed(records: Sequence[Record]) -> bool:
-    """Whether a memory was over its bound where doses were given, so that something had to go."""
-    return bool(_tally((r for r in records if r.outcome.dose), "C5", "over-bound").violations)
+    """Whether a memory was over its bound where it had to choose, so that something had to go."""
+    tried = (r for r in records if r.outcome.dose or r.outcome.retention)
+    return bool(_tally(tried, "C5", "over-bound").violations)
+
+
+def _put_away(records: Sequence[Record]) -> tuple[int, int, int | None]:
+    """Units that were put away where it had to choose, of how many, and those that were had back;
+    None where nothing can be recovered, or nobody looked."""
+    doses = _judged_doses(records)
+    kept = [row for r in records for row in r.outcome.retention if row.when == "waited"]
+    away = _away(doses) + sum(row.n - row.left for row in kept)
+    backs = [row.back for row in kept if row.back is not None]
+    lost = _tally([r for r in records if r.outcome.dose], "C5", "unrecoverable")
+    if lost.opportunities:
+        backs.append(max(0, _away(doses) - lost.violations))
+    n = sum(dose.n for dose in doses) + sum(row.n for row in kept)
+    return away, n, sum(backs) if backs else None
 
 
 def _away(doses: Sequence[Dose]) -> int:

@@ -59,6 +59,28 @@ def doses(left: list[int], survival: list[float], n: int = 6) -> DoseResponse:
     return DoseResponse(groups=n, doses=given, trends={"survival": survival})
 
 
+def kept(
+    late: int = 6, vital: int = 6, read: int = 6, waited: int = 6, back: float | None = None
+) -> list[Kept]:
+    """Eight kinds of six units; so many are left of those that are early, trivial or not read.
+
+    Args:
+        late, vital, read: left of those that are not.
+        waited: left of any after silence.
+        back: share of what is gone that can be had back.
+    """
+    rows = []
+    for when, most in (("told", 6), ("waited", waited)):
+        for kind in product((False, True), repeat=3):
+            limits = [some for some, has in zip((late, vital, read), kind, strict=True) if not has]
+            left = min([6, most, *limits])
+            had = None if back is None or when == "told" else round(back * (6 - left))
+            rows.append(
+                Kept(when=when, late=kind[0], vital=kind[1], read=kind[2], n=6, left=left, back=had)  # type: ignore[arg-type]
+            )  # fmt: skip
+    return rows
+
+
 RISING = [1.0, 0.8, 1.0, 0.9, 1.0, 0.7]
 FLAT = [0.0, 0.1, -0.1, 0.0, 0.1, -0.1]
 
@@ -68,7 +90,8 @@ FLAT = [0.0, 0.1, -0.1, 0.0, 0.1, -0.1]
     [
         (5000, {"over_bound": (0, 9), "inverted_retention": (0, 9)}, doses([1, 4, 6], RISING), "supplied"),
         (5000, {"over_bound": (0, 9), "inverted_retention": (1, 9)}, doses([1, 4, 6], RISING), "in part"),
-        (5000, {"over_bound": (0, 9)}, doses([2, 2, 2], FLAT), "in part"),
+        (5000, {"over_bound": (0, 9)}, doses([2, 2, 2], FLAT), "not supplied"),
+        (5000, {"over_bound": (0, 9), "inverted_retention": (1, 9)}, None, "not supplied"),
         (5000, {"over_bound": (0, 9)}, doses([6, 6, 6], FLAT), "unknown"),
         (5000, {"over_bound": (0, 9), "inverted_retention": (0, 9)}, None, "unknown"),
         (900, {"over_bound": (0, 9), "inverted_retention": (0, 9)}, doses([1, 4, 6], RISING), "unknown"),
@@ -122,6 +145,26 @@ def test_attenuation_puts_away_and_gives_back(
 ) -> None:
     """What is put away by degrees and can be had back; keeping everything attenuates nothing."""
     one = record(dose=doses(left, RISING), unrecoverable=lost, over_bound=(over, 9))
+    assert mark == attenuation([one]).mark
+
+
+@pytest.mark.parametrize(
+    ("rows", "over", "mark"),
+    [
+        (kept(read=0), 0, "unknown"),
+        (kept(read=0, back=1.0), 0, "supplied"),
+        (kept(read=0, back=0.0), 0, "not supplied"),
+        (kept(waited=0, back=1.0), 0, "in part"),
+        (kept(), 5, "not supplied"),
+        (kept(), 0, "unknown"),
+    ],
+)
+def test_attenuation_is_seen_where_what_decides_is_tried(
+    rows: list[Kept], over: int, mark: str
+) -> None:
+    """Some go and can be had back: supplied; all at once: in part; for good, or none under pressure: not."""
+    one = record(over_bound=(over, 9))
+    one.outcome.retention = rows
     assert mark == attenuation([one]).mark
 
 
@@ -194,24 +237,12 @@ def test_a_system_is_one_row_with_the_best_of_its_settings() -> None:
     assert line[1] == "document"
     cells = {r["capability"]: r for r in table.numbers if r["system"] == "document"}
     kept = cells["Relevance-driven retention"]
-    assert ("in part", "ttl_days=60") == (kept["mark"], kept["with"])
+    assert ("not supplied", "ttl_days=60") == (kept["mark"], kept["with"])
     assert "" == cells["Dependency-aware propagation"]["with"]
     assert "with ttl_days=60" in line[2]
 
 
 # ---------------------------------------------------------------- by what
-
-
-def kept(late: int = 6, vital: int = 6, read: int = 6, waited: int = 6) -> list[Kept]:
-    """Eight kinds of six units; so many are left of those that are early, trivial or not read."""
-    rows = []
-    for when, most in (("told", 6), ("waited", waited)):
-        for kind in product((False, True), repeat=3):
-            left = min(limit for limit, has in zip((late, vital, read), kind, strict=True) if not has) if not all(kind) else 6  # fmt: skip
-            rows.append(
-                Kept(when=when, late=kind[0], vital=kind[1], read=kind[2], n=6, left=min(left, most))  # type: ignore[arg-type]
-            )  # fmt: skip
-    return rows
 
 
 @pytest.mark.parametrize(
@@ -245,7 +276,7 @@ def test_use_and_importance_are_relevance() -> None:
         for run in runs:
             run.outcome.retention = rows
         marks[name] = retention(runs).mark
-    assert {"read": "supplied", "vital": "supplied", "late": "in part"} == marks
+    assert {"read": "supplied", "vital": "supplied", "late": "not supplied"} == marks
 
 
 @pytest.mark.parametrize(

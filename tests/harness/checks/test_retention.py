@@ -16,7 +16,7 @@ from steeltrap.adapters.mutants.dependency import IgnoresReviewRules, NeverPropa
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import drive
 from steeltrap.harness.history import read_events, read_header
-from steeltrap.harness.memory import Item
+from steeltrap.harness.memory import Item, Subject
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Kept, Outcome
 from steeltrap.harness.script import Script
@@ -127,6 +127,24 @@ def test_time_is_told_from_room() -> None:
     kept = run(ByTime, "retention").retention
     assert share(kept, "told") == 1.0
     assert share(kept, "waited") == 0.0
+
+
+def test_what_is_had_back_is_counted() -> None:
+    """Of what is gone after the silence, that which an explicit recovery gives; before it, nobody looked."""
+    kept = run(ByUse, "retention").retention
+    assert {None} == {row.back for row in kept if row.when == "told"}
+    waited = [row for row in kept if row.when == "waited"]
+    assert sum(row.n - row.left for row in waited) == sum(row.back or 0 for row in waited) > 0
+
+
+class ForGood(ByUse):
+    def recover(self, subject: Subject) -> Sequence[Item]:
+        return []
+
+
+def test_what_is_lost_for_good_is_not_had_back() -> None:
+    """A recovery that gives nothing counts nothing."""
+    assert {0} == {row.back for row in run(ForGood, "retention").retention if row.when == "waited"}
 
 
 def test_nothing_else_is_counted() -> None:
