@@ -54,6 +54,8 @@ DOUBLES: dict[str, tuple[Callable[[], Any], dict[str, str]]] = {
     "mem0-platform": (mem0_platform.Mem0Double, {"MEM0_API_KEY": mem0_platform.KEY}),
 }
 """Of hosted systems: a double of the service, and the variables that it wants."""
+CHECKOUTS = {"memstate": Path(__file__).parent / "doubles" / "memstate"}
+"""Of what lies in a checkout of a user: a double of one."""
 FEW = (
     "begins-empty", "faults-while-not-open", "well-formed-replies", "nothing-found-is-empty",
     "keeps-tenants-apart", "erases-a-tenant",
@@ -128,6 +130,8 @@ def test_keeps_to_the_contract(
             for key, value in variables.items():
                 monkeypatch.setenv(key, value)
             options.append(f"system.base_url={stack.enter_context(double()).url}")
+        if name in CHECKOUTS:
+            options.append(f"system.checkout={CHECKOUTS[name]}")
         (settings,) = cells(options)
         if settings.environment:
             try:
