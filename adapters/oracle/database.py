@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -77,8 +78,8 @@ class OracleDatabase(AgentMemory):
         missing = [name for name, value in given.items() if not value]
         if missing:
             raise MemoryFault(
-                f"{self.name}: {', '.join(missing)} not set; it needs an Oracle database, 23ai or"
-                f" later: its address, its user, and in the environment its password"
+                f"{self.name}: {', '.join(missing)} not set; it needs an Oracle database with vectors"
+                " (23ai or later): its address, a user of it, and in the environment the password"
             )
         oracledb: Any = import_module("oracledb")
         try:
@@ -123,5 +124,5 @@ class OracleDatabase(AgentMemory):
 
 
 def _first(error: Exception) -> str:
-    """The first line of what went wrong: the driver adds addresses of help pages."""
-    return str(error).split("\n", 1)[0]
+    """The first line of what went wrong, without a number that the driver gives each attempt."""
+    return re.sub(r" \(CONNECTION_ID=[^)]*\)", "", str(error).split("\n", 1)[0])
