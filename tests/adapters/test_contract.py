@@ -8,7 +8,9 @@ ones against a double of their service.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.resources
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from doubles import mem0_platform, zep
+from doubles import mem0_platform, mirix, zep
 
 from steeltrap.harness.conformance import CHECKS, Broken, NotApplicable, put
 from steeltrap.harness.conformance.said import SCRIPT
@@ -44,6 +46,8 @@ VARIANTS = {
     "flat, 40 turns": "system=flat system.window_turns=40",
     "flat, 20000 tokens": "system=flat system.window_tokens=20000",
     "vector, 40 turns": "system=vector system.capacity_turns=40",
+    "vector-db, 40 entries": "system=vector-db system.capacity=40",
+    "rdf, no marks": "system=rdf system.on_update=nothing",
     "summary, 10 tokens": "system=summary system.trigger_tokens=10 system.keep_tokens=2",
 }
 """Settings that make another memory of a system."""
@@ -52,6 +56,7 @@ SYSTEMS = {name: f"system={name}" for name in CONFIGURED if name not in NEED_MOR
 DOUBLES: dict[str, tuple[Callable[[], Any], dict[str, str]]] = {
     "zep": (zep.ZepDouble, {"ZEP_API_KEY": zep.KEY}),
     "mem0-platform": (mem0_platform.Mem0Double, {"MEM0_API_KEY": mem0_platform.KEY}),
+    "mirix-client": (mirix.MirixDouble, {"MIRIX_API_KEY": mirix.KEY}),
 }
 """Of hosted systems: a double of the service, and the variables that it wants."""
 CHECKOUTS = {"memstate": Path(__file__).parent / "doubles" / "memstate"}
@@ -74,12 +79,26 @@ KNOWN: dict[tuple[str, str], str] = {
 """What a system does not keep to, and why it is left so."""
 
 
+def _remote(name: str) -> bool:
+    """Whether a system has an environment of its own, by its file alone: to compose them all takes
+    longer than many a test."""
+    text = (importlib.resources.files("steeltrap.configs") / "system" / f"{name}.yaml").read_text()
+    others = re.findall(r"^  - ([a-z][\w-]*)$", text, re.MULTILINE)
+    return "\nenvironment: " in text or any(map(_remote, others))
+
+
 def _cases() -> Iterator[Any]:
     for name, asked in SYSTEMS.items():
-        (settings,) = cells(asked.split())
+        remote = name not in VARIANTS and _remote(name)
         for check in CHECKS:
-            marks = [pytest.mark.slow] if settings.remote and check not in FEW else []
+            marks = [pytest.mark.slow] if remote and check not in FEW else []
             yield pytest.param(asked, check, id=f"{name}-{check}", marks=marks)
+
+
+@functools.lru_cache(maxsize=2)
+def _composed(*options: str) -> Settings:
+    (settings,) = cells(options)
+    return settings
 
 
 NAMES = {asked: name for name, asked in SYSTEMS.items()}
@@ -132,7 +151,7 @@ def test_keeps_to_the_contract(
             options.append(f"system.base_url={stack.enter_context(double()).url}")
         if name in CHECKOUTS:
             options.append(f"system.checkout={CHECKOUTS[name]}")
-        (settings,) = cells(options)
+        settings = _composed(*options)
         if settings.environment:
             try:
                 find(settings.environment)

@@ -16,7 +16,6 @@ from doubles.lives import query, subject, tell, turn
 from doubles.mirix import KEY, MirixDouble, new
 
 from steeltrap.adapters.mirix_client import MirixClient
-from steeltrap.harness.conformance import CHECKS, NotApplicable, put
 from steeltrap.harness.memory import Erases, Lists, MemoryFault, capabilities
 from steeltrap.harness.remote import Remote, WorkerFault
 
@@ -349,24 +348,3 @@ def test_a_search_that_did_not_work_is_an_error(
     service.fault("POST /memory/retrieve", status=200, body=b'{"success": false, "memories": {}}')
     with pytest.raises(WorkerFault, match="no memories"):
         mirix.retrieve(query("deadline", tenant))
-
-
-# ---------------------------------------------------------------- the contract
-
-SELDOM = {
-    "threads-where-claimed", "knows-its-sources", "times-in-order", "history-oldest-first",
-    "salience-only-looks", "maintains-at-a-simulated-time", "recovers-what-it-holds",
-    "tells-its-size", "forks-answer-alike", "forks-leave-alone",
-}  # fmt: skip
-"""Checks of what the service has nothing of."""
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_keeps_to_the_contract(
-    check: str, make: Make, service: MirixDouble, tmp_path: Path
-) -> None:
-    """It passes every check that can be put to it."""
-    try:
-        put(CHECKS[check], lambda: make(service.url), tmp_path)
-    except NotApplicable:
-        assert check in SELDOM
