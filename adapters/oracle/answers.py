@@ -65,7 +65,7 @@ def _lines(shown: re.Match[str] | None) -> list[str]:
 
 
 def _memory(fact: Statement) -> dict[str, Any]:
-    """A memory as the schema has it: when it was learned is for the package to fill in."""
+    """A memory as the schema has it; where no time is told, the package takes the message's."""
     names = [name for name in (fact.topic, fact.field, fact.other_topic) if name]
     return {
         "id": None,
@@ -73,8 +73,8 @@ def _memory(fact: Statement) -> dict[str, Any]:
         "record_type": "fact",
         "scope": "environment",
         "entities": names,
-        "timestamp": None,
-        "valid_to": fact.until or None,
+        "timestamp": fact.since or None,
+        "valid_to": (fact.until if fact.sense == "states" else "") or None,
         "importance": _IMPORTANCE[fact.importance],
     }
 

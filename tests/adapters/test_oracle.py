@@ -105,6 +105,12 @@ def test_a_message_is_extracted_by_what_it_states(small: Any, answered: Answered
     assert answered(extraction(small.turns["noise"].text))["memories"] == []
 
 
+def test_the_time_of_which_a_message_speaks_is_the_memory_s(small: Any, answered: Answered) -> None:
+    """The prompt wants times that are told to be noted; without one the package fills it in."""
+    (memory,) = answered(extraction(small.turns["late"].text))["memories"]
+    assert memory["timestamp"] == "2025-12-01T12:00"
+
+
 def test_what_is_remembered_is_not_extracted_again(small: Any, answered: Answered) -> None:
     """The prompt lets true duplicates be left out; a value that came back is news."""
     assert answered(extraction(small.turns["tell"].text, ON_MAY))["memories"] == []
