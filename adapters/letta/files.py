@@ -54,8 +54,8 @@ class Files:
         return [line for line in self.lines if not line.until]
 
     def begin(self) -> None:
-        """Take what is there for the beginning."""
-        self._seen = self._git("rev-parse", "HEAD").strip()
+        """Take the first commit, which is the system's own, for the beginning."""
+        self._seen = self._git("rev-list", "--max-parents=0", "HEAD").strip()
 
     def follow(self, turn: str, at: str) -> bool:
         """Read what was committed since the last time, as the work of a turn.

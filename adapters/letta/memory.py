@@ -83,14 +83,14 @@ class Letta:
         """What the agent's context would hold for a question, newest first.
 
         That are its core files, which are in every prompt, and the deferred files which their
-        indexes lead to for it: those whose names the question has in it.
+        index leads to: those whose names have most of their words in the question.
         """
-        asked = slug(query.text)
-        found = [
-            line for line in self._standing(query.tenant)
-            if "/" not in line.path or Path(line.path).stem in asked
-        ]  # fmt: skip
-        return [_item(line) for line in found[::-1][: max(0, query.limit)]] if asked else []
+        standing = self._standing(query.tenant)
+        words = set(slug(query.text).split("-")) - {""}
+        shares = {line.path: _share(line.path, words) for line in standing}
+        best = max(shares.values(), default=0.0)
+        found = [line for line in standing if 0 < shares[line.path] >= best or _core(line)]
+        return [_item(line) for line in found[::-1][: max(0, query.limit)]] if words else []
 
     def settle(self) -> None:
         """Nothing runs in the background: reflection is off."""
@@ -194,6 +194,17 @@ class _Home:
         """Bytes of the repository."""
         memory = self._folder / "backend" / "memfs"
         return sum(path.stat().st_size for path in memory.rglob("*") if path.is_file())
+
+
+def _share(path: str, words: set[str]) -> float:
+    """How much of a file's name a question has in it."""
+    named = slug(Path(path).stem).split("-")
+    return len(words & set(named)) / len(set(named))
+
+
+def _core(line: Line) -> bool:
+    """Whether it stands in a file at the root, which is in every prompt."""
+    return "/" not in line.path
 
 
 def _item(line: Line) -> Item:
