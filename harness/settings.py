@@ -349,10 +349,21 @@ def cells(asked: Sequence[str]) -> list[Settings]:
             return [_cell(point) for point in points(given)]
         # a part says itself which experiment it is, and lies in the folder of the whole
         asked_of_all = [o for o in given if o.key_or_group != "experiment"]
-        named = parsed([f"name={base.name}", f"include={base.include or 'null'}"])
+        named = parsed([f"{key}={_word(base[key])}" for key in _OF_ALL])
         keys = {override.key_or_group for override in given}
         whole = [*(o for o in named if o.key_or_group not in keys), *asked_of_all]
         return _of_parts([points(whole, parsed(part)) for part in base.parts], asked_of_all)
+
+
+_OF_ALL: Final = ("name", "include", "install", "processes")
+"""What an experiment of several parts says for all of them."""
+
+
+def _word(value: object) -> str:
+    """A plain value as it is written on a command line."""
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 def _of_parts(parts: Sequence[list[list[str]]], given: Sequence[Override]) -> list[Settings]:

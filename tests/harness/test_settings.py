@@ -47,6 +47,9 @@ def test_the_parts_of_an_experiment_lie_in_one_folder() -> None:
     found = cells(["experiment=paper", "seed=0", "runs=r"])
     assert {Path("r/paper")} == {cell.folder for cell in found}
     assert {Path("r/paper/include")} == {cell.include for cell in found}
+    assert {(True, 1)} == {(cell.config.install, cell.config.processes) for cell in found}
+    asked = cells(["experiment=paper", "seed=0", "processes=2", "install=false"])
+    assert {(False, 2)} == {(cell.config.install, cell.config.processes) for cell in asked}
     scripts = {cell.config.script.name for cell in found}
     assert {"adversarial", "figure-1", "dose", "leak-asking", "leak-telling"} == scripts
     assert "gem salience=shared" in {cell.system for cell in found}
