@@ -138,7 +138,7 @@ class EverOS:
         )  # fmt: skip
         sources = _Sources(self._root, user, self._turns)
         items = [item for episode in found["episodes"] for item in _served(episode, sources)]
-        items.sort(key=lambda item: -(item.score or 0.0))
+        items.sort(key=lambda item: (-(item.score or 0.0), item.id or ""))
         return items[: query.limit]
 
     def active(self, tenant: str) -> Sequence[Item]:
@@ -236,7 +236,7 @@ def _served(episode: dict[str, Any], sources: _Sources) -> Iterator[Item]:
     for one in episode["atomic_facts"] or [episode]:
         text = one.get("content") or one["episode"]
         yield _item(
-            one["id"], text, episode["timestamp"], sources.of(name), score=round(one["score"], 6)
+            one["id"], text, episode["timestamp"], sources.of(name), score=round(one["score"], 4)
         )
 
 

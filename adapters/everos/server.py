@@ -6,7 +6,8 @@ It is told where it stands by EverOS' environment variables, listens on a free p
 writes that port to standard output, and ends with its standard input. What is added to the package:
 
 - the day under which an entry is filed is that of the last request's `X-Now`, not of the clock;
-- ids that are drawn at random are counted instead, so that two runs agree;
+- ids that are drawn at random are counted, and what scores alike is ordered, so that two runs
+  agree;
 - `POST /idle` waits for the strategies that run in the background, `POST /indexed` for the index,
   as `everos cascade sync` does; each names what was given up.
 """
@@ -29,6 +30,8 @@ from typing import Any
 
 _now = datetime(2000, 1, 1, tzinfo=UTC)
 _given_up: list[str] = []
+_ALIKE_MAX = 1000
+"""Results that are looked at, so that it is not by chance which of those alike are cut off."""
 
 
 def _set_clock() -> None:
@@ -55,6 +58,33 @@ def _count_ids() -> None:
 def _id(numbers: itertools.count[int]) -> uuid.UUID:
     """The next number in the digits that the package keeps of an id."""
     return uuid.UUID(int=next(numbers) << 80)
+
+
+def _order_equals() -> None:
+    """What scores alike stands in the index as it happens to lie; here the lower id comes first."""
+    recall: Any = import_module("everos.memory.search.recall.episode").EpisodeRecaller
+    for name in ("sparse_recall", "dense_recall"):
+        setattr(recall, name, _ordered(getattr(recall, name)))
+    facts: Any = import_module("everos.memory.search.recall.atomic_fact").AtomicFactRecaller
+    looked_up = facts.facts_for_episodes
+
+    async def facts_for_episodes(self: Any, *args: Any, **more: Any) -> Any:
+        found = await looked_up(self, *args, **more)
+        return {episode: sorted(each, key=_rank) for episode, each in found.items()}
+
+    facts.facts_for_episodes = facts_for_episodes
+
+
+def _ordered(recall: Any) -> Any:
+    async def ordered(self: Any, query: Any, where: Any, *, limit: int) -> Any:
+        found = await recall(self, query, where, limit=max(limit, _ALIKE_MAX))
+        return sorted(found, key=_rank)[:limit]
+
+    return ordered
+
+
+def _rank(one: Any) -> tuple[float, str]:
+    return -round(one.score, 6), one.id
 
 
 def _limit_retries() -> None:
@@ -144,6 +174,7 @@ def main() -> None:
     _read_milliseconds()
     _count_ids()
     _share_words()
+    _order_equals()
     logging = import_module("everos.core.observability.logging")
     logging.configure_logging(level="CRITICAL")
     asyncio.run(_serve(answers))
