@@ -63,7 +63,7 @@ def _abreast(
     context = multiprocessing.get_context("spawn")
     with (
         _bar(aside) as bar,
-        ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=_CELLS) as pool,
+        ProcessPoolExecutor(processes, mp_context=context) as pool,
     ):
         task = bar.add_task("cells", total=len(planned))
         asked = [
@@ -81,10 +81,6 @@ def _abreast(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [one.result()[0] for one in asked]
-
-
-_CELLS = 20
-"""A process runs so many cells and is then made anew: what a system leaves behind goes with it."""
 
 
 def _quietly(settings: Settings, place: str, run_one: RunOne) -> tuple[Path | Failed, str]:
