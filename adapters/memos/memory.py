@@ -116,7 +116,7 @@ class MemOS:
 
         In a chat it sees it at the same time, and its work shows with the next question.
         """
-        with self._at_work(query.tenant, query.at) as (cube, parts):
+        with self._at_work(query.tenant, query.at, asked=True) as (cube, parts):
             if query.limit < 1 or not query.text.strip():
                 return []
             found = self._found(cube, query.tenant, query.text, query.limit)
@@ -182,12 +182,14 @@ class MemOS:
         return self._database, self._parts
 
     @contextmanager
-    def _at_work(self, tenant: str, at: str = "") -> Iterator[tuple[Any, Parts]]:
+    def _at_work(
+        self, tenant: str, at: str = "", *, asked: bool = False
+    ) -> Iterator[tuple[Any, Parts]]:
         """Do something with a tenant's cube, which is made when it is first needed."""
         _, parts = self._opened()
         if not tenant:
             raise MemoryFault("memos: a tenant without a name can have no memory of its own")
-        self._present.enter(tenant, at)
+        self._present.enter(tenant, at, asked=asked)
         if tenant not in self._cubes:
             self._cubes[tenant] = parts.cube(tenant)
         try:

@@ -35,11 +35,15 @@ class Present:
         self._tenant = ""
         self._given: Counter[str] = Counter()
 
-    def enter(self, tenant: str, at: str = "") -> None:
-        """Let the package see this present from now on; without `at`, time stands still."""
+    def enter(self, tenant: str, at: str = "", *, asked: bool = False) -> None:
+        """Let the package see this present from now on; without `at`, time stands still.
+
+        What is made while a question is answered has ids of its own: who was told the same has the
+        same ids, whatever was asked in between.
+        """
         if at:
             self._now = max(self._now, datetime.fromisoformat(at))
-        self._tenant = tenant
+        self._tenant = f"{tenant}?" if asked else f"{tenant}."
         Present.at_work = self
 
     def now(self) -> datetime:
