@@ -355,7 +355,7 @@ def cells(asked: Sequence[str]) -> list[Settings]:
         return _of_parts([points(whole, parsed(part)) for part in base.parts], asked_of_all)
 
 
-_OF_ALL: Final = ("name", "include", "install", "processes")
+_OF_ALL: Final = ("name", "include", "install", "processes", "families")
 """What an experiment of several parts says for all of them."""
 
 
@@ -459,7 +459,7 @@ def _cell(point: list[str]) -> Settings:
     for key, least in _NUMBERS.items():
         if not isinstance(config[key], int) or config[key] < least:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
-    for key in ("observing", "install"):
+    for key in ("observing", "install", "families"):
         if not isinstance(config[key], bool):
             raise SettingsError(f"{key}={config[key]}: write true or false")
     for key in ("name", "include"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from steeltrap.harness.record import Record
 from steeltrap.reports.facts import comparable, facts, title
 from steeltrap.reports.table import Table, abreast
+from steeltrap.reports.table1 import of_families
 from steeltrap.reports.tables import every
 from steeltrap.reports.words import spelled
 
@@ -32,23 +33,36 @@ _ON_PAPER: Final = ("names", "promises", "differences", "lost")
 """Tables that a console does not show."""
 
 
-def show(records: Sequence[Record], console: Console, *, notes: Sequence[str] = ()) -> None:
+def show(
+    records: Sequence[Record],
+    console: Console,
+    *,
+    notes: Sequence[str] = (),
+    families: bool = False,
+) -> None:
     """Print facts, conditions, costs and evidence of each comparable group.
 
     Args:
         records: finished cells.
         console: where to; tables fit 80 columns.
         notes: further facts, such as how defects of public data are handled.
+        families: end with the paper's Table 1 and the mechanisms behind it.
     """
     for group in comparable(records):
         for fact in (*facts(group), *notes):
             console.print(spelled(fact), highlight=False, markup=False)
         for table in _shown(group):
-            console.print()
-            console.print(table.title, style="table.title", highlight=False, markup=False)
-            console.print(_rich(table))
-            for note in table.notes:
-                console.print(f"  {spelled(note)}", style="dim", highlight=False, markup=False)
+            _print(table, console)
+    for table in of_families(records, brief=True) if families else ():
+        _print(table, console)
+
+
+def _print(table: Table, console: Console) -> None:
+    console.print()
+    console.print(table.title, style="table.title", highlight=False, markup=False)
+    console.print(_rich(table))
+    for note in table.notes:
+        console.print(f"  {spelled(note)}", style="dim", highlight=False, markup=False)
 
 
 def _shown(group: Sequence[Record]) -> list[Table]:
@@ -64,7 +78,7 @@ def _most(table: Table) -> int:
     return _ABREAST if table.name == "families" else len(table.header)
 
 
-def page(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
+def page(records: Sequence[Record], *, notes: Sequence[str] = (), families: bool = False) -> str:
     """The same and more as a Markdown page: violations by name, differences of systems."""
     lines = ["# Can it be trusted over a long life?", ""]
     for group in comparable(records):
@@ -73,6 +87,8 @@ def page(records: Sequence[Record], *, notes: Sequence[str] = ()) -> str:
         for table in every(group):
             lines += ["", markdown(table)]
         lines.append("")
+    for table in of_families(records) if families else ():
+        lines += [markdown(table), ""]
     return "\n".join(lines)
 
 

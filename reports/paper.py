@@ -14,7 +14,7 @@ from steeltrap.reports import latex
 from steeltrap.reports.facts import comparable, places, title
 from steeltrap.reports.layout import markdown, page
 from steeltrap.reports.table import Table
-from steeltrap.reports.table1 import mechanisms, table_1
+from steeltrap.reports.table1 import of_families
 from steeltrap.reports.tables import every
 
 __all__ = ["Placed", "csv", "documents", "placed"]
@@ -51,8 +51,7 @@ def placed(records: Sequence[Record]) -> list[Placed]:
         for place, group in zip(latex.slugs(places(groups)), groups, strict=True)
         for table in every(group)
     ]
-    first = [table for table in (table_1(records), *mechanisms(records)) if table]
-    return [*(Placed("", "", table) for table in first), *found]
+    return [*(Placed("", "", table) for table in of_families(records)), *found]
 
 
 def documents(

@@ -166,25 +166,32 @@ def _told(done: Sequence[Found], kept: Sequence[Found]) -> list[str]:
 # ---------------------------------------------------------------- on the console
 
 
-def show(done: Sequence[Found], out: Console) -> None:
+def show(done: Sequence[Found], out: Console, *, families: bool = False) -> None:
     """Print the tables of finished runs, and the first failure of each system."""
     from steeltrap.reports import layout
     from steeltrap.reports.words import spelled
 
     kept = newest(done)
-    layout.show(records(kept), out, notes=_told(done, kept))
+    layout.show(records(kept), out, notes=_told(done, kept), families=families)
     for line in _first_failures(kept):
         out.print(spelled(line), highlight=False, markup=False)
 
 
-def summary(done: Sequence[Found], folder: Path, out: Console) -> None:
-    """Print the tables of finished runs, and write them and more as `report.md` in a folder."""
+def summary(done: Sequence[Found], folder: Path, out: Console, *, families: bool = False) -> None:
+    """Print the tables of finished runs, and write them and more as `report.md` in a folder.
+
+    Args:
+        done: the runs.
+        folder: of the report.
+        out: where they are printed.
+        families: end with the paper's Table 1.
+    """
     from steeltrap.reports import layout
 
-    show(done, out)
+    show(done, out, families=families)
     kept = newest(done)
     path = folder / "report.md"
-    text = layout.page(records(kept), notes=_told(done, kept))
+    text = layout.page(records(kept), notes=_told(done, kept), families=families)
     write(path, text.encode())
     out.print(f"\nReport: {path}", markup=False)
 

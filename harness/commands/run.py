@@ -60,7 +60,8 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
         else:
             stopped.append(f"{settings.system}, seed {settings.config.seed}: {found}")
     if done:
-        summary(list(done.values()), planned[0].folder, out)
+        families = every[0].config.families
+        summary(list(done.values()), planned[0].folder, out, families=families)
         if include := planned[0].include:
             write_folder(list(done.values()), include, out, aside)
             write_page(list(done.values()), planned[0].folder / "index.html", out, aside)

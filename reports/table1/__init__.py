@@ -35,14 +35,14 @@ from steeltrap.reports.table1.families import (
     family_of,
 )
 from steeltrap.reports.table1.mechanisms import propagation_table, retention_table
-from steeltrap.reports.words import spans
+from steeltrap.reports.words import share, spans
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "CAPABILITIES", "FAMILIES", "Family", "Finding", "attenuation", "family_of", "figure_1",
-    "mechanisms", "propagation", "retention", "retrieval", "table_1",
+    "mechanisms", "of_families", "propagation", "retention", "retrieval", "table_1",
 ]  # fmt: skip
 
 Variants = dict[str, list[Record]]
@@ -92,6 +92,32 @@ def mechanisms(records: Sequence[Record]) -> list[Table]:
     ranks = {name: rank for rank, family in enumerate(FAMILIES) for name in family.systems}
     ordered = {s: systems[s] for s in sorted(systems, key=lambda s: (ranks.get(base(s), -1), s))}
     return [table for table in (retention_table(ordered), propagation_table(ordered)) if table]
+
+
+def of_families(records: Sequence[Record], *, brief: bool = False) -> list[Table]:
+    """What is of all runs: Table 1, and the mechanisms behind it.
+
+    Args:
+        records: finished cells.
+        brief: marks and rates of the systems that were run, to fit a console.
+    """
+    first = table_1(records)
+    first = _brief(first) if first and brief else first
+    return [table for table in (first, *mechanisms(records)) if table]
+
+
+def _brief(table: Table) -> Table:
+    """The marks alone, a `!` where one contradicts the paper, with their rates."""
+    return crossed(
+        table.name, table.title, [row for row in table.numbers if row["mark"]],
+        lambda row: f"{row['mark']}{' !' if row['agrees'] == 'no' else ''}\n{share(row['rate'])}",
+        down={"system": "system"}, across="capability",
+        head=lambda capability: str(capability).split()[-1],
+        notes=[
+            "Rates: over the bound, missed, lost for good, reads without effect. !: the measurement "
+            "contradicts the paper. In whole, with mechanisms and the paper's words: report.md.",
+        ],
+    )  # fmt: skip
 
 
 def _by_base(records: Sequence[Record]) -> dict[str, Variants]:

@@ -17,6 +17,7 @@ from steeltrap.reports.table1 import (
     family_of,
     figure_1,
     mechanisms,
+    of_families,
     propagation,
     retention,
     retrieval,
@@ -312,6 +313,18 @@ def test_mechanisms_are_tables_too() -> None:
         :-1
     ]
     assert mechanisms([record("flat")]) == []
+
+
+def test_a_console_has_the_marks_alone() -> None:
+    """A line for each system that was run, four marks with their rates; the rest stands in the report."""
+    more = record("mem0", hops={"1": [0, 9], "2": [0, 4]}, inert_retrieval=(9, 9))
+    first, *_ = of_families([more], brief=True)
+    assert ["system", "retention", "propagation", "attenuation", "retrieval"] == first.header
+    assert [
+        ["mem0", "unknown\n", "supplied !\n0.0%", "unknown\n", "not supplied\n100.0%"]
+    ] == first.rows
+    whole, *_ = of_families([more])
+    assert 15 == len(whole.rows)
 
 
 def test_marks_alone_propagate_in_part() -> None:
