@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 from rich.console import Console
 
 from steeltrap.harness.commands.run import run
 from steeltrap.harness.record import Evidence, Record, read_record
 from steeltrap.harness.settings import Settings, cells
+from steeltrap.reports.table1 import FAMILIES
 
 QUIET = Console(quiet=True)
 
@@ -95,3 +98,16 @@ def test_neighbours_raise_recall_on_a_real_conversation(data: Path, tmp_path: Pa
     rows = [found(record, 25, window) for window in (0, 1, 2)]
     assert sorted(row.recall for row in rows) == [row.recall for row in rows]
     assert rows[0].recall + 0.1 < rows[1].recall and rows[0].tokens < rows[1].tokens
+
+
+def test_table_1_runs_a_system_of_every_row(root: Path) -> None:
+    """Every row of the paper's table, and both other seeds, have a system in the experiment, five seeds each."""
+    asked = OmegaConf.load(root / "configs" / "experiment" / "table1.yaml")
+    parts = [" ".join(part).replace("\n", " ") for part in asked.parts]
+    assert {"range(0,5)"} == {re.search(r"seed=(\S+)", part)[1] for part in parts}  # type: ignore[index]
+    for part in parts[:3]:
+        listed = re.search(r"system=([\w, -]+?) (?:seed=|$)", part)
+        assert listed
+        systems = {name.strip() for name in listed[1].split(",")}
+        missing = [family.name for family in FAMILIES if not systems & set(family.systems)]
+        assert missing == []
