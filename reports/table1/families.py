@@ -64,7 +64,7 @@ FAMILIES: Final = (
     ),
     Family(
         _AGENTS, "Tiered (MemGPT, MemOS)", (_NONE,) * 4, "Two-level paging",
-        ("memgpt", "letta", "memos"),
+        ("memgpt", "letta", "memos", "memos-capped"),
     ),
     Family(
         _AGENTS, "Fact-extraction (Mem0)", (_NONE,) * 4, "Atomic fact maintenance",
@@ -105,7 +105,7 @@ FAMILIES: Final = (
     ),
     Family(
         "Beside the paper's table", "Oracle Agent Memory", _SAYS_NOTHING,
-        "Extracted memories in one database", ("oracle", "oracle-database"), ((),) * 4,
+        "Extracted memories in one database", ("oracle", "oracle-memories", "oracle-database"), ((),) * 4,
     ),
     Family(
         "Beside the paper's table", "Further memories", _SAYS_NOTHING, "",

@@ -75,6 +75,7 @@ KNOWN: dict[tuple[str, str], str] = {
     ("flat, 20000 tokens", "keeps-to-the-limit"): ITS_OWN_BUDGET,
     ("summary", "keeps-to-the-limit"): ITS_OWN_BUDGET,
     ("summary, 10 tokens", "keeps-to-the-limit"): ITS_OWN_BUDGET,
+    ("letta", "erases-a-subject"): "git keeps what was deleted from a file",
 }
 """What a system does not keep to, and why it is left so."""
 
