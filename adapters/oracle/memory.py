@@ -60,7 +60,7 @@ class AgentMemory(abc.ABC):
         self._client: Any = None
         self._store: Any = None
         self._threads: dict[tuple[str, str], Any] = {}
-        self._present = Present()
+        self._present = self._looking = Present()
 
     def connect(self, models: Models) -> None:
         """Take the address of the models."""
@@ -76,7 +76,7 @@ class AgentMemory(abc.ABC):
         if self._models is None:
             raise MemoryFault(f"{self.name}: no models; call connect(models) before open(folder)")
         os.environ |= QUIET
-        self._present = Present()
+        self._present, self._looking = Present(), Present()
         self._present.enter("")
         for module in ("oracleagentmemory._idgenerator", "oracleagentmemory.core.thread"):
             present.install(import_module(module))
@@ -121,7 +121,7 @@ class AgentMemory(abc.ABC):
             "metadata": {"turn": turn.id},
         }  # fmt: skip
         expires = {} if self._ttl_days is None else {"ttl_days": self._ttl_days}
-        with self._at_work(turn.tenant, turn.at), heard():
+        with self._at_work(turn.tenant, turn.at, writes=True), heard():
             thread = self._thread(turn.tenant, turn.session)
             try:
                 thread.add_messages([message], **expires)
@@ -198,7 +198,7 @@ class AgentMemory(abc.ABC):
         """Delete the user with all that is the user's; or the memories and messages that name the
         subject (`kept.names`), with the messages of which such memories were made.
         """
-        with self._at_work(tenant):
+        with self._at_work(tenant, writes=True):
             if subject is None:
                 self._client.delete_user(self._user(tenant), cascade=True)
                 self._threads = {key: one for key, one in self._threads.items() if key[0] != tenant}
@@ -263,12 +263,19 @@ class AgentMemory(abc.ABC):
         return self._client
 
     @contextmanager
-    def _at_work(self, tenant: str, at: str = "") -> Iterator[None]:
-        """Do something for a tenant."""
+    def _at_work(self, tenant: str, at: str = "", *, writes: bool = False) -> Iterator[None]:
+        """Do something for a tenant.
+
+        The package also names what it only notes. Those names are counted apart where nothing is
+        written, so that what is looked at does not change what is stored later.
+        """
         self._opened()
         if not tenant:
             raise MemoryFault(f"{self.name}: a tenant without a name can be no user")
-        self._present.enter(self._user(tenant), at)
+        user = self._user(tenant)
+        self._present.enter(user, at)
+        if not writes:
+            self._looking.enter(user, self._present.at)
         yield
 
 

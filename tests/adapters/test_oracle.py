@@ -235,6 +235,34 @@ def test_an_erased_subject_stays_in_old_summaries_alone(
     assert b"3 May" not in file.read_bytes()
 
 
+def test_an_erased_memory_takes_its_message_along(small: Any, oracle: Any, tmp_path: Path) -> None:
+    """A message that leaves the topic out is known by the memory that was made of it."""
+    memory, _ = oracle
+    for turn in ("tell", "host"):
+        memory.ingest(heard(small, turn))
+    memory.erase("acme", Subject("acme", "Old Mill", "host", ""))
+    (file,) = tmp_path.rglob("records.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as rows:
+        left = rows.execute("SELECT content FROM record WHERE kind = 'message'").fetchall()
+    assert [json.loads(content) for (content,) in left] == [small.turns["tell"].text]
+
+
+def test_a_search_changes_nothing_that_is_stored_later(
+    small: Any, oracle: Any, tmp_path: Path
+) -> None:
+    """Names are given out by what is written alone, so that looking leaves no trace in them."""
+    memory, _ = oracle
+    named = []
+    for looks in (0, 2):
+        memory.open(tmp_path / str(looks))
+        memory.ingest(heard(small, "tell"))
+        for _ in range(looks):
+            served(memory)
+        memory.ingest(heard(small, "revise"))
+        named.append([item.id for item in memory.active("acme")])
+    assert named[0] == named[1]
+
+
 def test_a_memory_without_its_successor_holds_again(
     small: Any, oracle: Any, tmp_path: Path
 ) -> None:
@@ -246,7 +274,9 @@ def test_a_memory_without_its_successor_holds_again(
     with contextlib.closing(sqlite3.connect(file)) as rows, rows:
         links = rows.execute("SELECT type FROM link").fetchall()
         rows.execute("DELETE FROM link")
+        states = rows.execute("SELECT status FROM record WHERE kind = 'fact'").fetchall()
     assert links == [("supersedes",)]
+    assert states == [("valid",), ("valid",)]
     assert [item.valid_to for item in memory.history(KICK_OFF)] == [None, None]
 
 
