@@ -31,10 +31,10 @@ class Retention:
         self._told: dict[str, int] = {}
         """Unit -> the number of the turn that told it."""
         self._reads: Counter[str] = Counter()
-        self._looks: list[frozenset[str]] = []
-        """What was listed, look by look."""
+        self._looks: dict[int, list[frozenset[str]]] = {}
+        """By how many turns had been told: what was listed, look by look."""
         self._groups: dict[str, tuple[Group, int]] = {}
-        """By the group of their audits: the units, and how many looks there had been by then."""
+        """By the group of their audits: the units, and how many turns had been told by then."""
         self._vital: set[str] = set()
         self._recovered: dict[str, bool] = {}
         """Whether a unit was had back by explicit recovery, at the last look."""
@@ -58,14 +58,15 @@ class Retention:
         """What is active now."""
         assert view.listing is not None
         if view.step.family == FAMILY:
-            self._looks.append(frozenset(u for u in self._told if view.listing.held.get(u)))
+            look = frozenset(u for u in self._told if view.listing.held.get(u))
+            self._looks.setdefault(view.ledger.turns, []).append(look)
 
     def audit(self, view: View) -> None:
-        """Tells which units the last two looks were for."""
+        """Tells which units the two looks were for that stand between the same two turns."""
         audit = view.step
         assert isinstance(audit, Audit)
         if audit.family == FAMILY:
-            group, _ = self._groups.setdefault(audit.group, ({}, len(self._looks)))
+            group, _ = self._groups.setdefault(audit.group, ({}, view.ledger.turns))
             group[audit.unit] = None
             if view.event.recovered is not None:
                 claims = (claim for item in view.recovered for claim in item)
@@ -75,10 +76,10 @@ class Retention:
         """How many of each kind were told, and how many were listed at each of the two looks."""
         total: Counter[tuple[Literal["told", "waited"], bool, bool, bool]] = Counter()
         left, back = total.copy(), total.copy()
-        for group, looks in self._groups.values():
+        for group, turns in self._groups.values():
             told_late = sorted(self._told[unit] for unit in group)[len(group) // 2]
             when: Literal["told", "waited"]
-            for when, look in self._two(looks):
+            for when, look in self._two(turns):
                 for unit in group:
                     kind = (
                         when, self._told[unit] >= told_late, unit in self._vital,
@@ -95,7 +96,8 @@ class Retention:
             for kind, n in sorted(total.items())
         ]  # fmt: skip
 
-    def _two(self, looks: int) -> Iterator[tuple[Literal["told", "waited"], frozenset[str]]]:
-        if looks >= 2:
-            yield "told", self._looks[looks - 2]
-            yield "waited", self._looks[looks - 1]
+    def _two(self, turns: int) -> Iterator[tuple[Literal["told", "waited"], frozenset[str]]]:
+        looks = self._looks.get(turns, ())
+        if len(looks) == 2:  # where one failed nobody knows which of them it was
+            yield "told", looks[0]
+            yield "waited", looks[1]

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import pytest
 
 from steeltrap.adapters.ideal import Ideal
@@ -19,7 +20,7 @@ from steeltrap.harness.history import read_events, read_header
 from steeltrap.harness.memory import Item, Subject
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Kept, Outcome
-from steeltrap.harness.script import Script
+from steeltrap.harness.script import Gauge, Script
 from steeltrap.workloads.compose import ScriptSettings, compose
 
 QUIET = 100_000
@@ -145,6 +146,26 @@ class ForGood(ByUse):
 def test_what_is_lost_for_good_is_not_had_back() -> None:
     """A recovery that gives nothing counts nothing."""
     assert {0} == {row.back for row in run(ForGood, "retention").retention if row.when == "waited"}
+
+
+def test_a_look_that_failed_leaves_its_group_out() -> None:
+    """Another group's look stands in for none that failed."""
+    made, memory = script("retention", 170), ByAge()
+    memory.told(made)
+    with tempfile.TemporaryDirectory() as folder:
+        memory.open(Path(folder))
+        history = Path(folder) / "history.jsonl"
+        drive(memory, made, history, limit=10)
+        events = list(read_events(history))
+        capabilities = read_header(history).capabilities
+    looks = [i for i, step in enumerate(made.steps) if isinstance(step, Gauge) and step.family == "retention"]  # fmt: skip
+    at = next(n for n, event in enumerate(events) if event.i == looks[3])
+    events[at] = msgspec.structs.replace(events[at], type="fail", error="no answer")
+    kept = score(made, events, capabilities=capabilities, reader=Oracle()).outcome.retention
+    whole = run(ByAge, "retention").retention
+    assert {row.n for row in kept} == {whole[0].n - 1}
+    lost = [row.left - less.left for row, less in zip(whole, kept, strict=True)]
+    assert set(lost) <= {0, 1}, "the other groups stand as they stood"
 
 
 def test_nothing_else_is_counted() -> None:
