@@ -98,8 +98,9 @@ def propagation(records: Sequence[Record]) -> Finding:
     Counted are dependents that were asked for after an update of their source, by how many edges
     away they are. Supplied: none was missed, over one edge or more than one, and nothing was
     propagated wrongly, to what does not depend, or without end. In part: some were reached, or
-    they were marked for review and not worked out. Not supplied: every one was missed. Where no
-    chain of two edges was tested a memory that reached all the others is unknown.
+    they were marked for review and not worked out. Not supplied: every one was missed, or got
+    another value than its rule gives. Where no chain of two edges was tested a memory that reached
+    all the others is unknown.
     """
     near, far = _missed(records, lambda hop: hop == 1), _missed(records, lambda hop: hop > 1)
     missed, asked = near.violations + far.violations, near.opportunities + far.opportunities
@@ -114,7 +115,8 @@ def propagation(records: Sequence[Record]) -> Finding:
     why = f"{_rated(Tally(asked, missed))} missed" + (f"; {wrong} wrong" if wrong else "")
     if near.violations < near.opportunities and 0 < far.opportunities == far.violations:
         why += "; one edge only"
-    mark = NOT if missed == asked else IN_PART
+    astray = _tally(records, "C3", "wrong-propagation").violations
+    mark = NOT if missed + astray == asked else IN_PART
     if not missed and not wrong and not (seen and seen.marked):
         mark = SUPPLIED if far.opportunities else UNKNOWN
         why += "" if far.opportunities else "; no chain was tested"

@@ -327,6 +327,13 @@ def test_a_console_has_the_marks_alone() -> None:
     assert 15 == len(whole.rows)
 
 
+def test_what_is_always_worked_out_wrongly_is_not_propagated() -> None:
+    """Where each was missed or got another value than its rule gives, none was reached."""
+    hops = {"1": [4, 9], "2": [0, 4]}
+    assert "not supplied" == propagation([record(hops=hops, wrong_propagation=(9, 13))]).mark
+    assert "in part" == propagation([record(hops=hops, wrong_propagation=(8, 13))]).mark
+
+
 def test_marks_alone_propagate_in_part() -> None:
     """Nothing is missed where everything is marked for review, and nothing is worked out either."""
     one = record(hops={"1": [0, 9], "2": [0, 4]}, missed_propagation=(0, 13))
