@@ -10,7 +10,13 @@ from __future__ import annotations
 import io
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +44,7 @@ def sweep(
 
     Raises:
         SettingsError: several processes shall share a budget, which none of them could keep.
+        RunStopped: a process that ran cells has died.
     """
     if processes == 1 or len(planned) == 1:
         for number, settings in enumerate(planned, 1):
@@ -77,6 +84,11 @@ def _abreast(
                 for one in done:
                     aside.print(one.result()[1].rstrip("\n"), highlight=False, markup=False)
                     bar.advance(task)
+        except BrokenExecutor:  # nobody can tell which cell it was, and no other can be run
+            raise RunStopped(
+                "a process that ran cells has died: killed, or out of memory; finished cells stay"
+                " finished, and the same command goes on from there"
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -18,7 +18,7 @@ from steeltrap.harness.record import read_record
 from steeltrap.workloads.families import FAMILIES
 
 SLOW = """
-import time
+import os, signal, time
 from steeltrap.harness.memory import Item
 
 class Slow:
@@ -46,6 +46,11 @@ class Shut(Slow):
     def open(self, folder):
         raise RuntimeError("no key to it")
 
+class Dies(Slow):
+    'Takes its process with it.'
+    def ingest(self, turn):
+        os.kill(os.getpid(), signal.SIGKILL)
+
 class Nothing:
     pass
 
@@ -58,6 +63,7 @@ slow = slowmemory:Slow
 bad = slowmemory:Bad
 nothing = slowmemory:Nothing
 shut = slowmemory:Shut
+dies = slowmemory:Dies
 lacking = slowmemory:lacking
 gone = no_such_module:Memory
 """
@@ -145,6 +151,15 @@ def test_several_processes_find_the_same(shell: Shell) -> None:
     assert len(found[0]) == 4
     said = shell("run", "system=flat", "seed=0,1", "processes=2", "model=upstream", "model.budget_usd=1", code=2)  # fmt: skip
     assert "model.budget_usd is kept by one process: write processes=1" in said
+
+
+def test_a_process_that_dies_is_told_and_what_is_finished_stays(shell: Shell) -> None:
+    """No traceback and no waiting for what cannot come; the same command finds what was done."""
+    asked = ("run", "script=figure-1", "processes=2")
+    shell(*asked, "system=flat", "seed=0,1")
+    said = shell(*asked, "system=flat,dies", "seed=0,1", code=1)
+    assert "a process that ran cells has died" in said and "Traceback" not in said
+    assert len(list(shell.folder.rglob("record.json"))) == 2
 
 
 def test_run_makes_scripts_and_sweeps_seeds(shell: Shell) -> None:
