@@ -56,7 +56,9 @@ def retention(records: Sequence[Record]) -> Finding:
     if inverted.violations:
         relevant, chose = relevant or False, f"{_rated(inverted)} vital gone before trivial"
     if bounded is None:
-        return Finding(UNKNOWN, why="never told more than the bound", mechanism=mechanism)
+        listed = any(r.outcome.footprint for r in records)
+        why = "never told more than the bound" if listed else "what is active cannot be listed"
+        return Finding(UNKNOWN, why=why, mechanism=mechanism)
     why = f"{_rated(over)} over the bound" + (f"; {chose}" if chose else "")
     mark = UNKNOWN if bounded and relevant is None else NOT
     if relevant:

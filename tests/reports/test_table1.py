@@ -108,6 +108,14 @@ def test_retention_is_bounded_and_by_relevance(
     assert mark == retention([record(told=told, dose=dose, **counts)]).mark
 
 
+def test_what_cannot_be_listed_is_said_to_be_so() -> None:
+    """A bound that nobody can see is not one that was never reached."""
+    blind = record(told=5000)
+    blind.outcome.footprint = []
+    assert retention([blind])[::3] == ("unknown", "what is active cannot be listed", None)
+    assert "never told more than the bound" == retention([record(told=900)]).why
+
+
 @pytest.mark.parametrize(
     ("hops", "wrong", "mark", "said"),
     [
