@@ -204,10 +204,12 @@ class Kept(msgspec.Struct, kw_only=True):
     read: bool
     """And not left alone."""
     n: int
+    """Those that were listed after they were told, before the pressure."""
     left: int
     """Those that were listed then."""
     back: int | None = None
-    """waited: of the others, those that an explicit recovery gave; None without that capability."""
+    """waited: of the others, those that an explicit recovery gave, or without that capability the
+    question that followed; None where neither was seen."""
 
 
 class Outcome(msgspec.Struct, kw_only=True):

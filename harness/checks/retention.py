@@ -38,6 +38,10 @@ class Retention:
         self._vital: set[str] = set()
         self._recovered: dict[str, bool] = {}
         """Whether a unit was had back by explicit recovery, at the last look."""
+        self._answered: dict[str, bool] = {}
+        """Whether it was answered right when it was asked for after that."""
+        self._taken: set[str] = set()
+        """Units that were ever listed: what was never taken in cannot be put away."""
 
     def hear(self, turn: Turn, number: int) -> None:
         """A unit is told for the first time."""
@@ -51,8 +55,12 @@ class Retention:
         """A unit is read."""
         probe = view.step
         assert isinstance(probe, Probe)
-        if probe.family == FAMILY and probe.ask == "current" and probe.observe == "in-script":
+        if probe.family != FAMILY or probe.ask != "current":
+            return
+        if probe.observe == "in-script":
             self._reads[probe.unit or ""] += 1
+        elif view.finding is not None:
+            self._answered[probe.unit or ""] = view.finding.verdict == "correct"
 
     def listing(self, view: View) -> None:
         """What is active now."""
@@ -60,6 +68,7 @@ class Retention:
         if view.step.family == FAMILY:
             look = frozenset(u for u in self._told if view.listing.held.get(u))
             self._looks.setdefault(view.ledger.turns, []).append(look)
+            self._taken |= look
 
     def audit(self, view: View) -> None:
         """Tells which units the two looks were for that stand between the same two turns."""
@@ -76,22 +85,23 @@ class Retention:
         """How many of each kind were told, and how many were listed at each of the two looks."""
         total: Counter[tuple[Literal["told", "waited"], bool, bool, bool]] = Counter()
         left, back = total.copy(), total.copy()
+        given = self._recovered or self._answered
         for group, turns in self._groups.values():
             told_late = sorted(self._told[unit] for unit in group)[len(group) // 2]
             when: Literal["told", "waited"]
             for when, look in self._two(turns):
-                for unit in group:
+                for unit in self._taken & group.keys():
                     kind = (
                         when, self._told[unit] >= told_late, unit in self._vital,
                         bool(self._reads[unit]),
                     )  # fmt: skip
                     total[kind] += 1
                     left[kind] += unit in look
-                    back[kind] += unit not in look and self._recovered.get(unit, False)
+                    back[kind] += unit not in look and given.get(unit, False)
         return [
             Kept(
                 when=kind[0], late=kind[1], vital=kind[2], read=kind[3], n=n, left=left[kind],
-                back=back[kind] if self._recovered and kind[0] == "waited" else None,
+                back=back[kind] if given and kind[0] == "waited" else None,
             )
             for kind, n in sorted(total.items())
         ]  # fmt: skip

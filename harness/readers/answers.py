@@ -104,7 +104,9 @@ class Oracle:
         told = [c for c in claims if c.meaning in ("states", "past") and c.value is not None]
         if not told:
             return MISSING
-        told = _present_last(told)
+        began = {claim.value for claim in told if claim.at}
+        if all(claim.at or claim.value in began for claim in told):
+            told = _present_last(told)
         if not all(claim.at for claim in told):
             return _only(told)
         dated = [claim for claim in told if claim.at != LONG_AGO]

@@ -47,6 +47,8 @@ __all__ = [
 
 Variants = dict[str, list[Record]]
 """What was set differently, in words (nothing: as it comes) -> the runs."""
+_BOUNDED: Final = ("Relevance-driven retention", "Graded attenuation")
+"""Capabilities that need a bound to be seen."""
 _BEST: Final = (SUPPLIED, IN_PART, NOT, UNKNOWN)
 
 
@@ -165,8 +167,18 @@ def _rows(family: Family, systems: dict[str, Variants]) -> list[Numbers]:
 
 
 def _best(capability: str, variants: Variants) -> tuple[str, Finding] | None:
-    """The best that was found with any settings, and which; as it comes, where that is no worse."""
-    found = [(variant, CAPABILITIES[capability](own)) for variant, own in sorted(variants.items())]
+    """The best that was found with any settings, and which; as it comes, where that is no worse.
+
+    Settings that were not run on all that the system was run on as it comes are only heard where they
+    are to the point: under a bound.
+    """
+    plain = {record.spec.script for record in variants.get("", [])}
+    heard = {
+        variant: own
+        for variant, own in sorted(variants.items())
+        if capability in _BOUNDED or plain <= {record.spec.script for record in own}
+    }
+    found = [(variant, CAPABILITIES[capability](own)) for variant, own in heard.items()]
     return min(found, key=lambda one: _BEST.index(one[1].mark)) if found else None
 
 

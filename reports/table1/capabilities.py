@@ -47,7 +47,7 @@ def retention(records: Sequence[Record]) -> Finding:
     time alone, or it was over the bound and put nothing away. A memory that had room for everything
     chose nothing, and is unknown.
     """
-    pressed = [r for r in records if r.outcome.footprint and r.outcome.ingested_tokens > r.outcome.footprint[-1][4]]  # fmt: skip
+    pressed = [record for record in records if _told_more(record)]
     over, inverted = _tally(pressed, "C5", "over-bound"), _tally(records, "C5", "inverted-retention")  # fmt: skip
     chosen = choice(records)
     mechanism = choice_words(chosen) if chosen else ""
@@ -59,11 +59,21 @@ def retention(records: Sequence[Record]) -> Finding:
         listed = any(r.outcome.footprint for r in records)
         why = "never told more than the bound" if listed else "what is active cannot be listed"
         return Finding(UNKNOWN, why=why, mechanism=mechanism)
+    # bounds of other scripts are other bounds: the rate is of the one that it had to choose under
+    chose_there = [r for r in pressed if r.outcome.dose or r.outcome.retention] or pressed
+    over = _tally(chose_there, "C5", "over-bound")
     why = f"{_rated(over)} over the bound" + (f"; {chose}" if chose else "")
     mark = UNKNOWN if bounded and relevant is None else NOT
     if relevant:
         mark = SUPPLIED if bounded and not inverted.violations else IN_PART
-    return _seen(mark, why, pressed, lambda r: _tally([r], "C5", "over-bound"), mechanism)
+    return _seen(mark, why, chose_there, lambda r: _tally([r], "C5", "over-bound"), mechanism)
+
+
+def _told_more(record: Record) -> bool:
+    """Whether more was told than the bound allows, so that a memory that keeps all is over it."""
+    gauges = record.outcome.footprint
+    over = bool(_tally([record], "C5", "over-bound").violations)
+    return over or bool(gauges and record.outcome.ingested_tokens > gauges[-1][4])
 
 
 def _chose_by_relevance(records: Sequence[Record]) -> tuple[bool | None, str]:
@@ -129,8 +139,8 @@ def attenuation(records: Sequence[Record]) -> Finding:
     """Graded attenuation: what matters less is put away by degrees and can be had back (section 2.3).
 
     Seen where doses are given, or what decides is tried: under pressure some units are put away
-    while others stay (by degrees), and what was put away was had back when it is asked for
-    (`unrecoverable`, in all runs). Supplied: both. In part: all at once, or some of it was lost. Not supplied: nothing
+    while others stay, by importance or use ("unlike tiering, which moves whole entries by capacity"),
+    and what was put away was had back when it is asked for (`unrecoverable`, in all runs). Supplied: both. In part: by capacity or time alone, all at once, or some of it was lost. Not supplied: nothing
     was put away though the memory was over the bound, or all that was is gone: one that keeps
     everything attenuates nothing, and one that deletes does not attenuate. Unknown: it had room
     for everything, or what is put away cannot be asked for.
@@ -148,7 +158,9 @@ def attenuation(records: Sequence[Record]) -> Finding:
     if back is None:
         return Finding(UNKNOWN, 0, 0, f"put away {away}/{n}; not observable whether for good")
     why = f"put away {away}/{n}, had back {back}"
-    whole = SUPPLIED if away < n and not lost.violations else IN_PART
+    graded = away < n and bool(_chose_by_relevance(tried)[0])
+    why += "" if graded else "; by capacity or time alone"
+    whole = SUPPLIED if graded and not lost.violations else IN_PART
     return _seen(
         whole if back else NOT, why, records, lambda r: _tally([r], "C5", "unrecoverable"), ""
     )

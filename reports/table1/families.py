@@ -62,9 +62,10 @@ FAMILIES: Final = (
         _DATABASES, "Vector DB", (_NONE, "Geometric proximity", _NONE, _NONE),
         "Semantic similarity", ("vector-db", "vector", "vector-window", "hybrid"),
     ),
+    # "Tiering moves whole entries by capacity" (section 2.3): what is paged out can be had back.
     Family(
         _AGENTS, "Tiered (MemGPT, MemOS)", (_NONE,) * 4, "Two-level paging",
-        ("memgpt", "letta", "memos", "memos-capped"),
+        ("memgpt", "letta", "memos", "memos-capped"), ((NOT,), (NOT,), _EITHER, (NOT,)),
     ),
     Family(
         _AGENTS, "Fact-extraction (Mem0)", (_NONE,) * 4, "Atomic fact maintenance",

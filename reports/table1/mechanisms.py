@@ -8,11 +8,12 @@ rules of the cascades.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Final, NamedTuple
 
 from steeltrap.harness.record import Kept, Record
-from steeltrap.harness.stats import mean_interval
 from steeltrap.reports.table import Numbers, Say, Table, listed
 from steeltrap.reports.words import percent
 
@@ -34,7 +35,7 @@ _SOME: Final = 0.02
 
 
 class Sway(NamedTuple):
-    """By how much one factor raises the share that survives; mean over runs, 95% interval."""
+    """By how much one factor raises the share that survives: mean over runs, Student's 95% interval."""
 
     factor: str
     mean: float
@@ -98,10 +99,14 @@ def _sway(factor: str, tried: Sequence[Sequence[Kept]], when: str) -> Sway | Non
         if all(shares):
             high, low = (sum(share) / len(share) for share in shares)
             gains.append(high - low)
-    interval = mean_interval(gains)
-    if interval is None:
+    if len(gains) < 2:
         return None
-    return Sway(factor, sum(gains) / len(gains), interval.low, interval.high)
+    # five coarse values: a bootstrap of them is sure too soon
+    from scipy.stats import t
+
+    mean, n = fmean(gains), len(gains)
+    half = float(t.ppf(0.975, n - 1)) * stdev(gains) / math.sqrt(n)
+    return Sway(factor, mean, mean - half, mean + half)
 
 
 def choice_words(found: Choice) -> str:

@@ -189,5 +189,6 @@ def test_an_event_tells_what_held_when_and_a_fact_without_a_time_what_holds(
     assert Answer("value", (MARCH,)) == read(
         catalogue, march, april, fact, ask="as-of", of="2026-01-01T20:00"
     )
+    assert "ambiguous" == read(catalogue, march, fact, ask="as-of", of="2026-01-03T20:00").kind
     stale = Item("The deadline of Website Redesign is 15 March 2026.")
     assert "ambiguous" == read(catalogue, march, april, fact, stale, ask="previous").kind

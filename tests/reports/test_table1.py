@@ -162,6 +162,7 @@ def test_attenuation_puts_away_and_gives_back(
     [
         (kept(read=0), 0, "unknown"),
         (kept(read=0, back=1.0), 0, "supplied"),
+        (kept(late=0, back=1.0), 0, "in part"),
         (kept(read=0, back=0.0), 0, "not supplied"),
         (kept(waited=0, back=1.0), 0, "in part"),
         (kept(), 5, "not supplied"),
@@ -172,9 +173,10 @@ def test_attenuation_is_seen_where_what_decides_is_tried(
     rows: list[Kept], over: int, mark: str
 ) -> None:
     """Some go and can be had back: supplied; all at once: in part; for good, or none under pressure: not."""
-    one = record(over_bound=(over, 9))
-    one.outcome.retention = rows
-    assert mark == attenuation([one]).mark
+    runs = [record(over_bound=(over, 9)), record(over_bound=(over, 9))]
+    for run in runs:
+        run.outcome.retention = rows
+    assert mark == attenuation(runs).mark
 
 
 def test_without_doses_attenuation_is_unknown_and_loss_is_told() -> None:
@@ -275,6 +277,17 @@ def test_what_decides_has_a_name(rows: list[Kept], said: str) -> None:
     assert said == choice_words(found)
     (alone,) = [choice(runs[:1])]
     assert alone and not [sway for sway in alone.sways if sway.sure]
+
+
+def test_five_coarse_values_are_not_sure_too_soon() -> None:
+    """Gains of nought, nought and three times a quarter are no effect."""
+    runs = [record() for _ in range(5)]
+    for run, late in zip(runs, (6, 6, 4, 4, 4), strict=True):
+        run.outcome.retention = kept(late=late)
+    found = choice(runs)
+    assert found
+    (sway,) = [sway for sway in found.sways if sway.factor == "late"]
+    assert sway.mean > 0 and not sway.sure
 
 
 def test_use_and_importance_are_relevance() -> None:

@@ -26,17 +26,20 @@ def retention(stage: Stage) -> Iterator[int]:
     What is still listed after the pressure tells whether room decides, what is listed after the
     silence whether time does, and who is left tells by what: by age, by importance, or by use.
 
-    - Each unit has a topic of its own, of one domain; the order within early and late is drawn.
+    - Each unit has a topic of its own, of one domain. The order is drawn for the early ones, and turned
+      round for the late ones.
+    - What is active is listed after either half: what was never taken in was not put away.
     - The reads come after the last of them was told, in an order that is drawn.
     - Nothing of them is probed on the way, and no other episode comes between, so that all of them
       have been through the same pressure and the same time.
     """
     domain = stage.dice.pick(domains())
     slots: dict[tuple[bool, bool, bool], Slot] = {}
+    order = stage.dice.shuffled(list(product((False, True), repeat=2)))
     for late in (False, True):
         if late:
             _press(stage, 6)
-        for vital, read in stage.dice.shuffled(list(product((False, True), repeat=2))):
+        for vital, read in reversed(order) if late else order:
             slot = stage.slot(
                 importance="vital" if vital else "trivial", domain=domain,
                 topic=stage.mint.topic(domain),
@@ -44,6 +47,7 @@ def retention(stage: Stage) -> Iterator[int]:
             slots[late, vital, read] = slot
             with stage.unprobed():
                 stage.tell(slot)
+        stage.look()
     for slot in stage.dice.shuffled([s for (*_, read), s in slots.items() if read] * READS):
         stage.ask(slot)
     _press(stage, 14)

@@ -48,7 +48,7 @@ def run(make: Callable[[], Ideal], family: str, turns: int = 170) -> Outcome:
 
 
 class Chooses(Ideal):
-    """Lists so many units: the first by what it goes by."""
+    """Lists so many units: the first by what it goes by, the latest of those that are equal."""
 
     room: ClassVar[int] = 22
 
@@ -57,7 +57,8 @@ class Chooses(Ideal):
         raise NotImplementedError(name)
 
     def active(self, tenant: str) -> Sequence[Item]:
-        names = sorted(self.world.by_tenant.get(tenant, {}), key=self.by, reverse=True)
+        known = [*self.world.by_tenant.get(tenant, {})][::-1]
+        names = sorted(known, key=self.by, reverse=True)
         return [item for name in names[: self.room] for item in self.listed(name)]
 
 
@@ -166,6 +167,34 @@ def test_a_look_that_failed_leaves_its_group_out() -> None:
     assert {row.n for row in kept} == {whole[0].n - 1}
     lost = [row.left - less.left for row, less in zip(whole, kept, strict=True)]
     assert set(lost) <= {0, 1}, "the other groups stand as they stood"
+
+
+class TakesInWhatMatters(Ideal):
+    """What is trivial is never active."""
+
+    def active(self, tenant: str) -> Sequence[Item]:
+        names = self.world.by_tenant.get(tenant, {})
+        kept = [name for name in names if self.world.units[name].importance != "trivial"]
+        return [item for name in kept for item in self.listed(name)]
+
+
+def test_what_was_never_taken_in_was_not_put_away() -> None:
+    """A memory that leaves trivial things out puts nothing away, and importance keeps nothing there."""
+    kept = run(TakesInWhatMatters, "retention").retention
+    assert {True} == {row.vital for row in kept}
+    assert all(row.left == row.n for row in kept)
+
+
+class Mute(ByUse):
+    """Nothing can be recovered; a question is answered all the same."""
+
+    recover = None  # type: ignore[assignment]
+
+
+def test_without_recovery_the_question_tells() -> None:
+    """What is not listed any more and still answered was had back."""
+    waited = [row for row in run(Mute, "retention").retention if row.when == "waited"]
+    assert sum(row.n - row.left for row in waited) == sum(row.back or 0 for row in waited) > 0
 
 
 def test_nothing_else_is_counted() -> None:
