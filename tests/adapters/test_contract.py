@@ -67,7 +67,11 @@ FEW = (
 )  # fmt: skip
 """Checks for which a worker is started in every run of the suite."""
 
+FEWER = ("well-formed-replies", "keeps-tenants-apart", "erases-a-tenant")
+"""The same where a system's own tests are many: its package takes seconds to start."""
+
 ITS_OWN_BUDGET = "what it holds is its own budget, which Query.limit does not cut"
+HISTORY_STAYS = "the package keeps the history of what it deletes"
 KNOWN: dict[tuple[str, str], str] = {
     ("flat", "keeps-to-the-limit"): ITS_OWN_BUDGET,
     ("flat-window", "keeps-to-the-limit"): ITS_OWN_BUDGET,
@@ -75,6 +79,12 @@ KNOWN: dict[tuple[str, str], str] = {
     ("flat, 20000 tokens", "keeps-to-the-limit"): ITS_OWN_BUDGET,
     ("summary", "keeps-to-the-limit"): ITS_OWN_BUDGET,
     ("summary, 10 tokens", "keeps-to-the-limit"): ITS_OWN_BUDGET,
+    ("mem0", "erases-a-tenant"): HISTORY_STAYS,
+    ("mem0", "erases-a-subject"): HISTORY_STAYS,
+    ("mem0-classic", "erases-a-tenant"): HISTORY_STAYS,
+    ("mem0-classic", "erases-a-subject"): HISTORY_STAYS,
+    ("mem0-classic-graph", "erases-a-tenant"): HISTORY_STAYS,
+    ("mem0-classic-graph", "erases-a-subject"): HISTORY_STAYS,
     ("letta", "erases-a-subject"): "git keeps what was deleted from a file",
 }
 """What a system does not keep to, and why it is left so."""
@@ -91,8 +101,9 @@ def _remote(name: str) -> bool:
 def _cases() -> Iterator[Any]:
     for name, asked in SYSTEMS.items():
         remote = name not in VARIANTS and _remote(name)
+        quick = CHECKS if not remote else FEW if name in DOUBLES else FEWER
         for check in CHECKS:
-            marks = [pytest.mark.slow] if remote and check not in FEW else []
+            marks = [] if check in quick else [pytest.mark.slow]
             yield pytest.param(asked, check, id=f"{name}-{check}", marks=marks)
 
 

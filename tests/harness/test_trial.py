@@ -23,7 +23,7 @@ FLAT = "steeltrap.adapters.flat:Flat"
         ({"system": "steeltrap.adapters.flat:Sharp"}, "has no 'Sharp'; memories in it: Flat"),
         ({"system": "nowhere.at:All"}, "there is no module 'nowhere' here; install its package"),
         ({"system": "steeltrap:3"}, "write module:Class, as mypackage.memory:MyMemory"),
-        ({"system": "nobody"}, "unknown system 'nobody'; known: bm25"),
+        ({"system": "nobody"}, "unknown system 'nobody'; known: a-mem, bm25"),
         ({"system": FLAT, "sets": ("colour=red",)}, "it takes: window_turns"),
         ({"system": FLAT, "sets": ("red",)}, "'red' is not understood; write KEY=VALUE"),
         ({"system": FLAT, "sets": ("window_turns=1,2",)}, "one memory is tried at a time"),
