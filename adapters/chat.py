@@ -7,12 +7,13 @@ nothing.
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -62,6 +63,7 @@ class Chat:
         self._name = name
         self._models: Models | None = None
         self._client: Any = None
+        self._lent = False
 
     def connect(self, models: Models) -> None:
         """Ask this model."""
@@ -84,10 +86,17 @@ class Chat:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Close the connections; does nothing where there are none."""
-        if self._client is not None:
+        """Close the connections; does nothing where there are none, or they are another's."""
+        if self._client is not None and not self._lent:
             self._client.close()
         self._client = None
+        self._lent = False
+
+    def lend(self) -> Self:
+        """Another that asks through these connections, and leaves them open when it is closed."""
+        other = copy.copy(self)
+        other._lent = True
+        return other
 
     def text(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """A free answer, whole and not empty.

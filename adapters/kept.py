@@ -11,27 +11,29 @@ from steeltrap.adapters.chat import Chat
 from steeltrap.harness.memory import MemoryFault, Subject
 from steeltrap.harness.models import Models
 
-__all__ = ["Kept", "State", "names"]
+__all__ = ["Forked", "Kept", "names"]
 
 
-class State(Protocol):
+class _Forgets(Protocol):
     """What is kept of one tenant."""
+
+    def forget(self, subject: Subject) -> None:
+        """Remove what names the subject."""
+
+
+class _Copied(_Forgets, Protocol):
+    """The same, where it can be copied."""
 
     def copy(self) -> Self:
         """One that can be changed without changing this one."""
 
-    def forget(self, subject: Subject) -> None:
-        """Remove what names the subject (`names`)."""
 
-
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=_Forgets)
+C = TypeVar("C", bound=_Copied)
 
 
 class Kept(Generic[S]):
-    """The life of such a memory: one state a tenant, a chat model, forks and erasure.
-
-    A turn is worked through on a copy of its tenant's state, which takes the state's place when all
-    is done: where the model fails nothing has happened.
+    """The life of such a memory: one state a tenant, a chat model, erasure.
 
     Args:
         name: of the memory, for messages.
@@ -41,13 +43,11 @@ class Kept(Generic[S]):
     def __init__(self, name: str, fresh: Callable[[], S]) -> None:
         self._name = name
         self._fresh = fresh
-        self._models: Models | None = None
         self._chat = Chat(name)
         self._states: dict[str, S] | None = None
 
     def connect(self, models: Models) -> None:
         """Ask this model."""
-        self._models = models
         self._chat.connect(models)
 
     def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
@@ -68,22 +68,11 @@ class Kept(Generic[S]):
         """Nothing runs in the background."""
         self._opened()
 
-    def fork(self) -> Self:
-        """An exact copy, with connections of its own."""
-        states = self._opened()
-        twin = copy.copy(self)
-        twin._states = {tenant: state.copy() for tenant, state in states.items()}
-        twin._chat = Chat(self._name)
-        if self._models is not None:
-            twin._chat.connect(self._models)
-        twin._chat.open()
-        return twin
-
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Drop what is kept of a tenant, or what names a subject; see `names`.
+        """Drop what is kept of a tenant, or what names a subject.
 
-        What speaks of a subject without its topic's name stays, and what names the topic and the
-        field for another reason goes: these memories know no subjects.
+        What speaks of a subject without its topic's name stays, and what names it for another reason
+        goes: these memories know no subjects.
         """
         states = self._opened()
         if subject is None:
@@ -101,6 +90,21 @@ class Kept(Generic[S]):
                 f"{self._name}: not open; call open(folder) first, and nothing after close()"
             )
         return self._states
+
+
+class Forked(Kept[C]):
+    """The same where states can be copied.
+
+    A turn is worked through on a copy of its tenant's state, which takes the state's place when all
+    is done: where the model fails nothing has happened.
+    """
+
+    def fork(self) -> Self:
+        """An exact copy, which asks through the original's connections."""
+        twin = copy.copy(self)
+        twin._states = {tenant: state.copy() for tenant, state in self._opened().items()}
+        twin._chat = self._chat.lend()
+        return twin
 
 
 def names(subject: Subject, *texts: str) -> Callable[[str], bool]:

@@ -6,18 +6,17 @@ The sections named here are those of the paper (Xu and others, arXiv 2502.12110,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from steeltrap.adapters.chat import Chat, prompts
+from steeltrap.adapters.chat import prompts
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.adapters.embedders.base import Vectors
+from steeltrap.adapters.kept import Kept
 from steeltrap.adapters.vector.ranking import Ranking, ranked
-from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
-from steeltrap.harness.models import Models
+from steeltrap.harness.memory import Item, Query, Subject, Utterance
 
 __all__ = ["AMem", "Attributes", "Changed", "Evolution"]
 
@@ -68,8 +67,16 @@ class _Box(msgspec.Struct):
     notes: dict[int, _Note] = {}
     next: int = 0
 
+    def forget(self, subject: Subject) -> None:
+        """Drop each note whose message or attributes name the subject's topic, and links to it."""
+        topic = subject.topic.casefold()
+        gone = {n for n, note in self.notes.items() if _names(note.texts, topic)}
+        self.notes = {n: note for n, note in self.notes.items() if n not in gone}
+        for note in self.notes.values():
+            note.links = tuple(number for number in note.links if number not in gone)
 
-class AMem:
+
+class AMem(Kept[_Box]):
     """Files each message as a note, links it to others, and brings those up to date.
 
     A model gives a new message keywords, a context and tags; the note's vector is made of all of
@@ -107,32 +114,13 @@ class AMem:
         self._embedder = embedder or WordLlamaEmbedder()
         self._k, self._neighbours = k, neighbours
         self._note, self._evolution = known[note], known[evolution]
-        self._chat = Chat("a-mem")
-        self._boxes: dict[str, _Box] | None = None
-
-    def connect(self, models: Models) -> None:
-        """Have this model describe and link."""
-        self._chat.connect(models)
-
-    def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
-        """Begin an empty memory.
-
-        Raises:
-            MemoryFault: there is no model.
-        """
-        self._chat.open()
-        self._boxes = {}
-
-    def close(self) -> None:
-        """Drop everything."""
-        self._chat.close()
-        self._boxes = None
+        super().__init__("a-mem", _Box)
 
     # ------------------------------------------------------------ filing
 
     def ingest(self, turn: Utterance) -> None:
         """File a message; links and changes are known before anything is written."""
-        box = self._box(turn.tenant)
+        box = self._of(turn.tenant)
         said = {"at": turn.at, "role": turn.role, "content": turn.text}
         made = self._chat.filled(self._note.messages(note=_json(said)), "note", Attributes)
         note = _Note(turn, made, made, self._embedded(turn.text, made))
@@ -167,7 +155,7 @@ class AMem:
 
         The notes that are led to have room from half of the query's limit on.
         """
-        box = self._box(query.tenant)
+        box = self._of(query.tenant)
         if query.limit < 1:
             return []
         found = _nearest(box, self._embedder.embed([query.text])[0], min(self._k, query.limit))
@@ -181,33 +169,10 @@ class AMem:
                 served.setdefault(number if item.sources else item.text, item)
         return list(served.values())[: query.limit]
 
-    def settle(self) -> None:
-        """Nothing runs in the background."""
-        self._opened()
-
     def active(self, tenant: str) -> Sequence[Item]:
         """Every note, oldest first."""
-        notes = self._box(tenant).notes
+        notes = self._of(tenant).notes
         return [item for number, note in notes.items() for item in _items(number, note)]
-
-    def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Drop a tenant's notes, or each whose message or attributes name the subject's topic."""
-        if subject is None:
-            self._opened().pop(tenant, None)
-            return
-        box, topic = self._box(tenant), subject.topic.casefold()
-        gone = {n for n, note in box.notes.items() if _names(note.texts, topic)}
-        box.notes = {n: note for n, note in box.notes.items() if n not in gone}
-        for note in box.notes.values():
-            note.links = tuple(number for number in note.links if number not in gone)
-
-    def _box(self, tenant: str) -> _Box:
-        return self._opened().get(tenant) or _Box()
-
-    def _opened(self) -> dict[str, _Box]:
-        if self._boxes is None:
-            raise MemoryFault("a-mem: not open; call open(folder) first, and nothing after close()")
-        return self._boxes
 
 
 def _nearest(box: _Box, vector: Vectors, limit: int) -> Ranking:

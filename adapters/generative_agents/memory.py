@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final, get_args
 
 import msgspec
 
-from steeltrap.adapters.chat import Chat, prompts
+from steeltrap.adapters.chat import prompts
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.adapters.embedders.base import Vectors
 from steeltrap.adapters.generative_agents.stream import (  # fmt: skip
@@ -19,9 +17,10 @@ from steeltrap.adapters.generative_agents.stream import (  # fmt: skip
     Record,
     Stream,
     Variant,
+    named,
 )
-from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
-from steeltrap.harness.models import Models
+from steeltrap.adapters.kept import Forked
+from steeltrap.harness.memory import Item, Query, Subject, Utterance
 
 __all__ = ["GenerativeAgents", "Insight", "Insights", "Questions", "Rating"]
 
@@ -58,7 +57,7 @@ class Insights(msgspec.Struct, frozen=True):
     insights: list[Insight]
 
 
-class GenerativeAgents:
+class GenerativeAgents(Forked[Stream]):
     """The memory of Generative Agents (Park et al., UIST 2023), one agent a tenant.
 
     A turn is an observation, word for word; a model says how important it is. Retrieval ranks the
@@ -96,30 +95,11 @@ class GenerativeAgents:
                 f"generative-agents: threshold={threshold} is at least 0,"
                 f" questions={questions} and insights={insights} at least 1"
             )
+        super().__init__("generative-agents", Stream)
         self.embedder = embedder or WordLlamaEmbedder()
         self._scoring = PAPER if scoring == "paper" else CODE
         self._threshold, self._questions, self._insights = threshold, questions, insights
         self._prompts = prompts("steeltrap.adapters.generative_agents")
-        self._chat = Chat("generative-agents")
-        self._streams: dict[str, Stream] | None = None
-
-    def connect(self, models: Models) -> None:
-        """Have this model rate and reflect."""
-        self._chat.connect(models)
-
-    def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
-        """Begin an empty memory.
-
-        Raises:
-            MemoryFault: there is no model.
-        """
-        self._chat.open()
-        self._streams = {}
-
-    def close(self) -> None:
-        """Drop everything."""
-        self._chat.close()
-        self._streams = None
 
     # ------------------------------------------------------------ observing and reflecting
 
@@ -194,11 +174,7 @@ class GenerativeAgents:
         vector: Vectors = self.embedder.embed([text])[0]
         return vector
 
-    def settle(self) -> None:
-        """Nothing runs in the background."""
-        self._opened()
-
-    # ------------------------------------------------------------ looking and erasing
+    # ------------------------------------------------------------ looking
 
     def active(self, tenant: str) -> Sequence[Item]:
         """The whole stream, oldest first."""
@@ -212,54 +188,12 @@ class GenerativeAgents:
         topic.
         """
         records = self._of(subject.tenant).records
-        named = [n for n, one in enumerate(records) if _names(one, subject.topic)]
-        exact = [n for n in named if _names(records[n], subject.field)]
-        if not named:
+        about = [n for n, one in enumerate(records) if named(one, subject.topic)]
+        exact = [n for n in about if named(records[n], subject.field)]
+        if not about:
             return None
         scores = self._scoring.salience(records, max(record.accessed for record in records))
-        return max(float(scores[place]) for place in exact or named)
-
-    def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Drop a tenant's stream, or what names the subject's topic.
-
-        A reflection goes also where nothing is left of what it was drawn from.
-        """
-        if subject is None:
-            self._opened().pop(tenant, None)
-            return
-        stream = self._of(tenant).copy()
-        kept: dict[int, Record] = {}
-        for record in stream.records:
-            because = tuple(number for number in record.because if number in kept)
-            if _names(record, subject.topic) or (record.because and not because):
-                continue
-            if because != record.because:
-                turns = dict.fromkeys(turn for n in because for turn in kept[n].turns)
-                record = msgspec.structs.replace(record, because=because, turns=tuple(turns))
-            kept[record.number] = record
-        stream.records = list(kept.values())
-        if tenant in self._opened():
-            self._opened()[tenant] = stream
-
-    def fork(self) -> GenerativeAgents:
-        """A copy with the same streams."""
-        twin = copy.copy(self)
-        twin._streams = {tenant: stream.copy() for tenant, stream in self._opened().items()}
-        return twin
-
-    def _of(self, tenant: str) -> Stream:
-        return self._opened().get(tenant) or Stream()
-
-    def _opened(self) -> dict[str, Stream]:
-        if self._streams is None:
-            raise MemoryFault(
-                "generative-agents: not open; call open(folder) first, and nothing after close()"
-            )
-        return self._streams
-
-
-def _names(record: Record, name: str) -> bool:
-    return name.casefold() in record.text.casefold()
+        return max(float(scores[place]) for place in exact or about)
 
 
 def _item(record: Record, score: float | None = None) -> Item:

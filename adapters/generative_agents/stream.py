@@ -11,8 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steeltrap.adapters.embedders.base import Vectors
+from steeltrap.harness.memory import Subject
 
-__all__ = ["CODE", "IMPORTANCE_MAX", "PAPER", "Record", "Scores", "Scoring", "Stream", "Variant"]
+__all__ = [
+    "CODE",
+    "IMPORTANCE_MAX",
+    "PAPER",
+    "Record",
+    "Scores",
+    "Scoring",
+    "Stream",
+    "Variant",
+    "named",
+]
 
 Variant = Literal["paper", "code"]
 Scores = NDArray[np.float64]
@@ -42,6 +53,11 @@ class Record(msgspec.Struct, frozen=True):
     """reflection: the records that it cites."""
 
 
+def named(record: Record, name: str) -> bool:
+    """Whether a record names something."""
+    return name.casefold() in record.text.casefold()
+
+
 class Stream(msgspec.Struct):
     """All that an agent remembers, oldest first. It only grows."""
 
@@ -53,6 +69,20 @@ class Stream(msgspec.Struct):
     def copy(self) -> Stream:
         """Another one with the same records; those never change."""
         return Stream(list(self.records), self.next, self.pending)
+
+    def forget(self, subject: Subject) -> None:
+        """Drop what names the subject's topic, and reflections of which nothing is left that they
+        were drawn from."""
+        kept: dict[int, Record] = {}
+        for record in self.records:
+            because = tuple(number for number in record.because if number in kept)
+            if named(record, subject.topic) or (record.because and not because):
+                continue
+            if because != record.because:
+                turns = dict.fromkeys(turn for n in because for turn in kept[n].turns)
+                record = msgspec.structs.replace(record, because=because, turns=tuple(turns))
+            kept[record.number] = record
+        self.records = list(kept.values())
 
     def add(
         self, text: str, at: str, importance: int, turns: Sequence[str], vector: Vectors,

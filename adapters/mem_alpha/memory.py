@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from steeltrap.adapters.kept import Kept, names
+from steeltrap.adapters.kept import Forked, names
 from steeltrap.adapters.likeness import ByWords
 from steeltrap.adapters.mem_alpha.policy import (
     DELETE,
@@ -68,7 +68,7 @@ class _Parts(msgspec.Struct):
             entries.pop(name, None)
 
 
-class MemAlpha(Kept[_Parts]):
+class MemAlpha(Forked[_Parts]):
     """Mem-alpha: a core text, facts and events; a policy changes them chunk by chunk.
 
     A turn is a chunk (section 3.1.1): the policy sees it and the memory, and calls tools once.

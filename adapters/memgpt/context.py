@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steeltrap.harness.memory import Subject
 from steeltrap.harness.tokens import count
 
 __all__ = ["BLOCKS", "Agent", "Entry", "Role", "as_json"]
@@ -84,11 +85,12 @@ class Agent(msgspec.Struct):
                     shown.setdefault((one.turn, one.text), one)
         return list(shown.values())
 
-    def forget(self, topic: str) -> None:
-        """Drop every line and entry that names a topic, wherever it stands."""
+    def forget(self, subject: Subject) -> None:
+        """Drop every line and entry that names the subject's topic, wherever it stands."""
+        topic = subject.topic.casefold()
 
         def free(text: str) -> bool:
-            return topic.casefold() not in text.casefold()
+            return topic not in text.casefold()
 
         self.core = {block: "\n".join(filter(free, self.lines(block))) for block in BLOCKS}
         self.summary = tuple(filter(free, self.summary))

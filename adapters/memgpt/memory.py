@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from itertools import chain, zip_longest
-from pathlib import Path
 
-from steeltrap.adapters.chat import Chat, prompts
+from steeltrap.adapters.chat import prompts
 from steeltrap.adapters.context import Nearness, fitting
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
+from steeltrap.adapters.kept import Forked
 from steeltrap.adapters.memgpt.context import BLOCKS, Agent, Entry, Role, as_json
 from steeltrap.adapters.memgpt.functions import TOOLS, Executor
-from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
-from steeltrap.harness.models import Models
+from steeltrap.harness.memory import Item, Query, Subject, Utterance
 from steeltrap.harness.tokens import count
 
 __all__ = ["MemGPT"]
@@ -22,7 +20,7 @@ NONE = "NONE"
 """What the model says where nothing is worth keeping."""
 
 
-class MemGPT:
+class MemGPT(Forked[Agent]):
     """The tiers of MemGPT (Packer et al. 2023), one agent a tenant.
 
     A turn is an event: it joins the queue, and the model deals with it by calling functions until
@@ -66,6 +64,7 @@ class MemGPT:
             raise ValueError(
                 "memgpt: context_tokens, block_chars, summary_words and steps are at least 1"
             )
+        super().__init__("memgpt", Agent)
         self.embedder = embedder or WordLlamaEmbedder()
         self._nearness = Nearness(self.embedder)
         self._executor = Executor(self._nearness, block_chars)
@@ -73,26 +72,6 @@ class MemGPT:
         self._evicted = evicted * context_tokens
         self._block_chars, self._summary_words, self._steps = block_chars, summary_words, steps
         self._prompts = prompts("steeltrap.adapters.memgpt")
-        self._chat = Chat("memgpt")
-        self._agents: dict[str, Agent] | None = None
-
-    def connect(self, models: Models) -> None:
-        """Have this model think."""
-        self._chat.connect(models)
-
-    def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
-        """Begin an empty memory.
-
-        Raises:
-            MemoryFault: there is no model.
-        """
-        self._chat.open()
-        self._agents = {}
-
-    def close(self) -> None:
-        """Drop everything."""
-        self._chat.close()
-        self._agents = None
 
     # ------------------------------------------------------------ events
 
@@ -195,10 +174,6 @@ class MemGPT:
         agent.summary = tuple(line for line in lines if line not in ("", NONE))
         agent.covers = gone[-1].at
 
-    def settle(self) -> None:
-        """Nothing runs in the background."""
-        self._opened()
-
     # ------------------------------------------------------------ looking and erasing
 
     def active(self, tenant: str) -> Sequence[Item]:
@@ -220,26 +195,7 @@ class MemGPT:
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Drop an agent, or all that names the subject's topic, in every tier."""
         self._nearness.forget()
-        if subject is None:
-            self._opened().pop(tenant, None)
-        elif tenant in self._opened():
-            self._of(tenant).forget(subject.topic)
-
-    def fork(self) -> MemGPT:
-        """A copy with the same agents."""
-        twin = copy.copy(self)
-        twin._agents = {tenant: agent.copy() for tenant, agent in self._opened().items()}
-        return twin
-
-    def _of(self, tenant: str) -> Agent:
-        return self._opened().get(tenant) or Agent()
-
-    def _opened(self) -> dict[str, Agent]:
-        if self._agents is None:
-            raise MemoryFault(
-                "memgpt: not open; call open(folder) first, and nothing after close()"
-            )
-        return self._agents
+        super().erase(tenant, subject)
 
 
 def _main(agent: Agent) -> list[Item]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from steeltrap.adapters.kept import Kept, names
+from steeltrap.adapters.kept import Forked, names
 from steeltrap.adapters.likeness import ByMeaning
 from steeltrap.adapters.memory_r1.policy import Entry, ModelPolicy, Operation, Policy, extracted
 from steeltrap.adapters.policies import MODEL, policy_class
@@ -44,7 +44,7 @@ class _Bank(msgspec.Struct):
                 self.entries.pop(done.id, None)
 
 
-class MemoryR1(Kept[_Bank]):
+class MemoryR1(Forked[_Bank]):
     """Memory-R1: each new fact is one operation on the store; what is served is distilled.
 
     A turn (section 3): a model extracts what is worth remembering; for each piece the `related`

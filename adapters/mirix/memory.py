@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 import msgspec
 
 from steeltrap.adapters.chat import prompts
-from steeltrap.adapters.kept import Kept, names
+from steeltrap.adapters.kept import Forked, names
 from steeltrap.adapters.likeness import ByMeaning, ByWords
 from steeltrap.adapters.mirix.components import (
     BLOCKS,
@@ -105,7 +105,7 @@ class _Base(msgspec.Struct):
                 held.pop(key, None)
 
 
-class Mirix(Kept[_Base]):
+class Mirix(Forked[_Base]):
     """MIRIX: a meta memory manager and six components, each with a manager of its own.
 
     A turn: the memories nearest to it are fetched, the meta memory manager chooses the components

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Self
 
 import msgspec
 
-from steeltrap.adapters.chat import Chat, prompts
+from steeltrap.adapters.chat import prompts
 from steeltrap.adapters.context import Nearness, fitting
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
-from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
-from steeltrap.harness.models import Models
+from steeltrap.adapters.kept import Forked
+from steeltrap.harness.memory import Item, Query, Subject, Utterance
 
 __all__ = ["Evaluation", "Reflexion"]
 
@@ -34,7 +34,7 @@ class _Experience(msgspec.Struct, frozen=True):
     """Sentences, one a line."""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _Lessons(msgspec.Struct):
     """What is kept of one tenant, oldest first."""
 
     trajectory: tuple[Utterance, ...] = ()
@@ -44,8 +44,18 @@ class _Kept(msgspec.Struct, frozen=True):
     failures: int = 0
     """So far, to number them."""
 
+    def copy(self) -> Self:
+        """Another one; what it holds is never changed, only replaced."""
+        return copy.copy(self)
 
-class Reflexion:
+    def forget(self, subject: Subject) -> None:
+        """Drop every lesson and turn that names the subject's topic."""
+        topic = subject.topic.casefold()
+        self.trajectory = tuple(t for t in self.trajectory if topic not in t.text.casefold())
+        self.reflections = tuple(o for o in self.reflections if topic not in o.text.casefold())
+
+
+class Reflexion(Forked[_Lessons]):
     """The memory of Reflexion (Shinn et al., NeurIPS 2023): verbal lessons from failures.
 
     A model is shown the trajectory, the lessons so far and each new message of the user, and says
@@ -81,30 +91,11 @@ class Reflexion:
                 f"reflexion: experiences={experiences} and trajectory_turns={trajectory_turns}"
                 " are at least 1"
             )
+        super().__init__("reflexion", _Lessons)
         self.embedder = embedder or WordLlamaEmbedder()
         self._nearness = Nearness(self.embedder)
         self._experiences, self._trajectory_turns = experiences, trajectory_turns
         self._prompts = prompts("steeltrap.adapters.reflexion")
-        self._chat = Chat("reflexion")
-        self._kept: dict[str, _Kept] | None = None
-
-    def connect(self, models: Models) -> None:
-        """Have this model evaluate and reflect."""
-        self._chat.connect(models)
-
-    def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
-        """Begin an empty memory.
-
-        Raises:
-            MemoryFault: there is no model.
-        """
-        self._chat.open()
-        self._kept = {}
-
-    def close(self) -> None:
-        """Drop everything."""
-        self._chat.close()
-        self._kept = None
 
     # ------------------------------------------------------------ trials
 
@@ -117,16 +108,16 @@ class Reflexion:
             lesson = _Experience(failures, turn.at, self._reflected(kept, turn))
             reflections = (*reflections, lesson)[-self._experiences :]
         trajectory = (*kept.trajectory, turn)[-self._trajectory_turns :]
-        self._opened()[turn.tenant] = _Kept(trajectory, reflections, failures)
+        self._opened()[turn.tenant] = _Lessons(trajectory, reflections, failures)
 
-    def _failed(self, kept: _Kept, turn: Utterance) -> bool:
+    def _failed(self, kept: _Lessons, turn: Utterance) -> bool:
         """The evaluator. An agent that has not said or heard anything cannot have been wrong."""
         if not kept.trajectory and not kept.reflections:
             return False
         asked = self._prompts["evaluate-1"].messages(**_shown(kept, turn))
         return self._chat.filled(asked, "evaluation", Evaluation).failed
 
-    def _reflected(self, kept: _Kept, turn: Utterance) -> str:
+    def _reflected(self, kept: _Lessons, turn: Utterance) -> str:
         """The self-reflection model."""
         said = self._chat.text(self._prompts["reflect-1"].messages(**_shown(kept, turn)))
         return "\n".join(filter(None, (" ".join(line.split()) for line in said.split("\n"))))
@@ -138,10 +129,6 @@ class Reflexion:
         context = [*lessons, *map(_verbatim, kept.trajectory[::-1])]
         return fitting(context, query.text, query.limit, self._nearness)
 
-    def settle(self) -> None:
-        """Nothing runs in the background."""
-        self._opened()
-
     # ------------------------------------------------------------ looking and erasing
 
     def active(self, tenant: str) -> Sequence[Item]:
@@ -151,38 +138,12 @@ class Reflexion:
         return [*lessons, *map(_verbatim, kept.trajectory)]
 
     def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Drop what is kept of a tenant, or every lesson and turn that names the subject's topic."""
+        """See `Kept`."""
         self._nearness.forget()
-        if subject is None:
-            self._opened().pop(tenant, None)
-            return
-        if tenant not in self._opened():
-            return
-        kept, topic = self._of(tenant), subject.topic.casefold()
-        self._opened()[tenant] = _Kept(
-            tuple(turn for turn in kept.trajectory if topic not in turn.text.casefold()),
-            tuple(one for one in kept.reflections if topic not in one.text.casefold()),
-            kept.failures,
-        )
-
-    def fork(self) -> Reflexion:
-        """A copy; what is kept of a tenant is never changed, only replaced."""
-        twin = copy.copy(self)
-        twin._kept = dict(self._opened())
-        return twin
-
-    def _of(self, tenant: str) -> _Kept:
-        return self._opened().get(tenant, _Kept())
-
-    def _opened(self) -> dict[str, _Kept]:
-        if self._kept is None:
-            raise MemoryFault(
-                "reflexion: not open; call open(folder) first, and nothing after close()"
-            )
-        return self._kept
+        super().erase(tenant, subject)
 
 
-def _shown(kept: _Kept, turn: Utterance) -> dict[str, str]:
+def _shown(kept: _Lessons, turn: Utterance) -> dict[str, str]:
     """What both models are shown."""
     lessons = [{"lesson": one.text} for one in kept.reflections]
     return {

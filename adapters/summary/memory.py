@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from steeltrap.adapters.chat import Chat, prompts
-from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
-from steeltrap.harness.models import Models
+from steeltrap.adapters.chat import prompts
+from steeltrap.adapters.kept import Kept
+from steeltrap.harness.memory import Item, Query, Subject, Utterance
 from steeltrap.harness.tokens import count
 
 __all__ = ["NOTHING", "Summary"]
@@ -19,7 +18,7 @@ NOTHING: Final = "NONE"
 """What the model says where nothing is worth keeping."""
 
 
-class _Kept(msgspec.Struct):
+class _Transcript(msgspec.Struct):
     """What is kept of one tenant."""
 
     summary: tuple[str, ...] = ()
@@ -27,8 +26,14 @@ class _Kept(msgspec.Struct):
     turns: tuple[Utterance, ...] = ()
     """Those that it does not hold yet, oldest first."""
 
+    def forget(self, subject: Subject) -> None:
+        """Drop every turn and sentence that names the subject's topic."""
+        topic = subject.topic.casefold()
+        self.summary = tuple(line for line in self.summary if topic not in line.casefold())
+        self.turns = tuple(turn for turn in self.turns if topic not in turn.text.casefold())
 
-class Summary:
+
+class Summary(Kept[_Transcript]):
     """Flat history with summarisation.
 
     When the turns that are kept word for word have more than `trigger_tokens` together, a model
@@ -62,26 +67,7 @@ class Summary:
             raise ValueError(f"summary: prompt={prompt}: there are {', '.join(known)}")
         self._trigger_tokens, self._keep_tokens = trigger_tokens, keep_tokens
         self._prompt = known[prompt]
-        self._chat = Chat("summary")
-        self._kept: dict[str, _Kept] | None = None
-
-    def connect(self, models: Models) -> None:
-        """Have this model write."""
-        self._chat.connect(models)
-
-    def open(self, folder: Path) -> None:  # noqa: ARG002 - everything is kept in memory
-        """Begin an empty memory.
-
-        Raises:
-            MemoryFault: there is no model.
-        """
-        self._chat.open()
-        self._kept = {}
-
-    def close(self) -> None:
-        """Drop everything."""
-        self._chat.close()
-        self._kept = None
+        super().__init__("summary", _Transcript)
 
     # ------------------------------------------------------------ telling and asking
 
@@ -90,11 +76,11 @@ class Summary:
         kept = self._of(turn.tenant)
         turns = (*kept.turns, turn)
         if sum(count(one.text) for one in turns) <= self._trigger_tokens:
-            self._opened()[turn.tenant] = _Kept(kept.summary, turns)
+            self._opened()[turn.tenant] = _Transcript(kept.summary, turns)
             return
         older = self._older(turns)
         summary = self._summarised(kept.summary, turns[:older])
-        self._opened()[turn.tenant] = _Kept(summary, turns[older:])
+        self._opened()[turn.tenant] = _Transcript(summary, turns[older:])
 
     def _older(self, turns: Sequence[Utterance]) -> int:
         """How many turns do not fit beside the later ones; those stay whole."""
@@ -119,41 +105,12 @@ class Summary:
         kept = self._of(query.tenant)
         return [*map(_verbatim, kept.turns[::-1]), *map(Item, kept.summary)]
 
-    def settle(self) -> None:
-        """Nothing runs in the background."""
-        self._opened()
-
-    # ------------------------------------------------------------ looking and erasing
+    # ------------------------------------------------------------ looking
 
     def active(self, tenant: str) -> Sequence[Item]:
         """The summary, then the latest turns, oldest first."""
         kept = self._of(tenant)
         return [*map(Item, kept.summary), *map(_verbatim, kept.turns)]
-
-    def erase(self, tenant: str, subject: Subject | None) -> None:
-        """Drop what is kept of a tenant, or every turn and sentence that names the subject's topic.
-
-        Neither a transcript nor a summary has another way to find a subject: what speaks of it
-        without its name stays, and what names the topic for another reason goes.
-        """
-        if subject is None:
-            self._opened().pop(tenant, None)
-            return
-        kept, topic = self._of(tenant), subject.topic.casefold()
-        self._opened()[tenant] = _Kept(
-            tuple(line for line in kept.summary if topic not in line.casefold()),
-            tuple(turn for turn in kept.turns if topic not in turn.text.casefold()),
-        )
-
-    def _of(self, tenant: str) -> _Kept:
-        return self._opened().get(tenant, _Kept())
-
-    def _opened(self) -> dict[str, _Kept]:
-        if self._kept is None:
-            raise MemoryFault(
-                "summary: not open; call open(folder) first, and nothing after close()"
-            )
-        return self._kept
 
 
 def _verbatim(turn: Utterance) -> Item:
