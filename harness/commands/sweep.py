@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -70,7 +72,7 @@ def _abreast(
     context = multiprocessing.get_context("spawn")
     with (
         _bar(aside) as bar,
-        ProcessPoolExecutor(processes, mp_context=context) as pool,
+        ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool,
     ):
         task = bar.add_task("cells", total=len(planned))
         asked = [
@@ -93,6 +95,20 @@ def _abreast(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [one.result()[0] for one in asked]
+
+
+def _end_with_parent() -> None:
+    """Let no process go on when whoever wants its results is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(
+            1
+        )  # a cell is left as a kill leaves it: its history ends there and goes on from there
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _quietly(settings: Settings, place: str, run_one: RunOne) -> tuple[Path | Failed, str]:

@@ -162,6 +162,38 @@ def test_a_process_that_dies_is_told_and_what_is_finished_stays(shell: Shell) ->
     assert len(list(shell.folder.rglob("record.json"))) == 2
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_of_a_sweep_end_with_it(shell: Shell, how: signal.Signals) -> None:
+    """Whoever is killed leaves nobody behind, and the same command goes on from there."""
+    asked = ("run", "system=slow", "+system.pause_s=0.05", "script=stale-echo", "script.turns=40", "seed=0,1", "processes=2")  # fmt: skip
+    process = shell.start(*asked)
+    _until(lambda: len([*shell.folder.rglob("history.jsonl")]) == 2)
+    own = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    children = own.read_text().split()
+    assert len(children) >= 2
+    process.send_signal(how)
+    process.communicate(timeout=30)
+    _until(lambda: not any(map(_runs, children)))
+    said = shell(*asked)
+    assert "stale-echo, 40 turns" in said
+
+
+def _runs(child: str) -> bool:
+    """Whether a process is there; one that has ended may wait to be collected."""
+    try:
+        return Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _until(done: Callable[[], bool]) -> None:
+    """Wait for something, half a minute at most."""
+    end = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def test_run_makes_scripts_and_sweeps_seeds(shell: Shell) -> None:
     """A sweep runs every combination; seeds of one system share a row."""
     said = shell("run", "system=flat", "script=stale-echo", "script.turns=30", "seed=range(0,2)")
