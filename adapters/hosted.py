@@ -6,18 +6,20 @@ import logging
 import os
 import re
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from steeltrap.harness.memory import MemoryFault
 
 __all__ = [
     "Busy",
     "Guests",
+    "Hosted",
     "Missing",
     "Pause",
     "Unsure",
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+C = TypeVar("C")
+U = TypeVar("U")
 
 
 class Missing(MemoryFault):
@@ -222,6 +226,85 @@ class Guests:
             self._path.write_text("".join(f"{name}\n" for name in left), encoding="utf-8")
         else:
             self._path.unlink()
+
+
+class Hosted(ABC, Generic[C, U]):
+    """The life of an adapter of a service: its client, its users, its work in the background.
+
+    `open` makes `_client` and `_guests`; the rest is the same for all.
+
+    Args:
+        base_url: where the service is; None: its maker's address.
+        timeout_s: of one call.
+        patience_s: how long to go on asking when the service says that it is asked too often.
+        settle_s: how long `settle` waits at most; a worker has to be given more time than that.
+        poll_s: the first wait between two looks at it.
+    """
+
+    name: ClassVar[str]
+    """Of the system, for messages."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        timeout_s: float = 60.0,
+        patience_s: float = 300.0,
+        settle_s: float = 1800.0,
+        poll_s: float = 0.5,
+    ) -> None:
+        self._base_url = base_url
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._settle_s = settle_s
+        self._poll_s = poll_s
+        self._client: C | None = None
+        self._guests: Guests | None = None
+        self._users: dict[str, U] = {}
+        """By tenant."""
+        self._jobs: dict[str, str] = {}
+        """What the service still works at: what it is, by its id."""
+
+    def close(self) -> None:
+        """Take the users away that were made, as far as that is possible."""
+        if self._guests is not None:
+            self._guests.clear()
+        if self._client is not None:
+            self._release(self._client)
+        self._client = self._guests = None
+        self._users = {}
+        self._jobs = {}
+
+    def settle(self) -> None:
+        """Wait until all that was taken in or deleted since has been worked through.
+
+        Raises:
+            Unsure: a part of it failed or did not end; it is named once, and then given up.
+        """
+        self._opened()
+        await_all(self.name, self._jobs, self._look, limit_s=self._settle_s, first_s=self._poll_s)
+
+    def _release(self, client: C) -> None:
+        """Close what a client holds; nothing, where it needs no closing."""
+
+    @abstractmethod
+    def _look(self, job: str) -> str | None:
+        """A job's state; see `await_all`."""
+
+    @abstractmethod
+    def _meant(self, error: Exception) -> Exception:
+        """What an exception of the client says of the deed that was asked for; see `ask`."""
+
+    def _ask(self, call: Callable[[C], T]) -> T:
+        client = self._opened()
+        return ask(lambda: call(client), self._meant, self._patience_s)
+
+    def _opened(self) -> C:
+        if self._client is None:
+            raise MemoryFault(
+                f"{self.name}: not open; call open(folder) first, and nothing after close()"
+            )
+        return self._client
 
 
 def steady(

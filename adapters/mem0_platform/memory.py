@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import msgspec
 
 from steeltrap.adapters.hosted import (
     Guests,
+    Hosted,
     Missing,
     Unsure,
     ask,
-    await_all,
     instant,
     key_of,
     minute,
@@ -29,12 +29,10 @@ from steeltrap.adapters.hosted import (
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 
 if TYPE_CHECKING:
-    import httpx
     from mem0 import MemoryClient
 
 __all__ = ["Mem0Platform"]
 
-T = TypeVar("T")
 Row = dict[str, Any]
 """A memory as the service gives it."""
 _PAGE: Final = 100
@@ -49,48 +47,33 @@ class _User:
     """Our name of a memory, in order of first sight: the service's are random."""
 
 
-class Mem0Platform:
+class Mem0Platform(Hosted["MemoryClient", _User]):
     """Each tenant is a user; what is served are the memories that the service drew from its turns.
 
     A memory that a later one links to as superseded is marked from the later one's time on,
     wherever both are in one answer.
 
     Args:
-        base_url: where the service is; None: its maker's address.
         rerank: have the service put search results in order once more.
         threshold: leave out results of a lower score; None: as the service does it (0.1).
         latest_only: have superseded memories left out of search and listing; None: as the
             service does it.
-        timeout_s: of one call.
-        patience_s: how long to go on asking when the service says that it is asked too often.
-        settle_s: how long `settle` waits at most; a worker has to be given more time than that.
-        poll_s: the first wait between two looks at it.
+        service: `base_url` and the times of `Hosted`.
     """
+
+    name = "mem0-platform"
 
     def __init__(
         self,
         *,
-        base_url: str | None = None,
         rerank: bool | None = None,
         threshold: float | None = None,
         latest_only: bool | None = None,
-        timeout_s: float = 60.0,
-        patience_s: float = 300.0,
-        settle_s: float = 1800.0,
-        poll_s: float = 0.5,
+        **service: Any,
     ) -> None:
-        self._base_url = base_url
+        super().__init__(**service)
         self._latest = {"latest_only": latest_only}
         self._searching = {"rerank": rerank, "threshold": threshold, **self._latest}
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
-        self._settle_s = settle_s
-        self._poll_s = poll_s
-        self._client: MemoryClient | None = None
-        self._http: httpx.Client | None = None
-        self._guests: Guests | None = None
-        self._users: dict[str, _User] = {}
-        self._events: dict[str, str] = {}
 
     # ------------------------------------------------------------ life
 
@@ -110,24 +93,24 @@ class Mem0Platform:
 
         # It writes every refused request into the log, those that are asked again included.
         logging.getLogger("mem0.client.utils").setLevel(logging.CRITICAL)
-        http = self._http = httpx.Client(timeout=self._timeout_s)
-        self._client = ask(
-            lambda: MemoryClient(api_key=key, host=self._base_url, client=http),
-            _meaning,
-            self._patience_s,
-        )
+        http = httpx.Client(timeout=self._timeout_s)
+        try:
+            self._client = ask(
+                lambda: MemoryClient(api_key=key, host=self._base_url, client=http),
+                _meaning,
+                self._patience_s,
+            )
+        except BaseException:
+            http.close()
+            raise
         self._guests = Guests(folder / "mem0-users.txt", self._remove)
         self._guests.clear()
 
-    def close(self) -> None:
-        """Delete the users that were made, as far as that is possible."""
-        if self._guests is not None:
-            self._guests.clear()
-        if self._http is not None:
-            self._http.close()
-        self._client = self._guests = self._http = None
-        self._users = {}
-        self._events = {}
+    def _release(self, client: MemoryClient) -> None:
+        client.client.close()
+
+    def _meant(self, error: Exception) -> Exception:
+        return _meaning(error)
 
     # ------------------------------------------------------------ the memory
 
@@ -148,7 +131,7 @@ class Mem0Platform:
             raise Unsure(
                 f"mem0-platform: the answer to turn {turn.id} names no event: {added!r}"[:300]
             )
-        self._events[event] = f"taking in turn {turn.id}"
+        self._jobs[event] = f"taking in turn {turn.id}"
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The memories that the service finds, in its order and with its scores."""
@@ -166,21 +149,6 @@ class Mem0Platform:
             )
         )
         return _items(user, steady(_rows(found), lambda row: row.get("score"), _age))
-
-    def settle(self) -> None:
-        """Wait until all that was added since has been worked through.
-
-        Raises:
-            Unsure: a part of it failed or did not end; it is named once, and then given up.
-        """
-        self._opened()
-        await_all(
-            "mem0-platform",
-            self._events,
-            self._look,
-            limit_s=self._settle_s,
-            first_s=self._poll_s,
-        )
 
     def active(self, tenant: str) -> Sequence[Item]:
         """All memories that search goes through, oldest first."""
@@ -299,17 +267,6 @@ class Mem0Platform:
             self._ask(lambda mem0: mem0.delete_users(user_id=name))
         except Missing:
             return
-
-    def _ask(self, call: Callable[[MemoryClient], T]) -> T:
-        client = self._opened()
-        return ask(lambda: call(client), _meaning, self._patience_s)
-
-    def _opened(self) -> MemoryClient:
-        if self._client is None:
-            raise MemoryFault(
-                "mem0-platform: not open; call open(folder) first, and nothing after close()"
-            )
-        return self._client
 
 
 def _page(mem0: MemoryClient, *, user: str, page: int, **options: Any) -> Any:

@@ -7,20 +7,20 @@ has, and they are asked for through the client's own connection.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from steeltrap.adapters.hosted import (
     Guests,
+    Hosted,
     Missing,
     Unsure,
     ask,
-    await_all,
     instant,
     key_of,
     minute,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MirixClient"]
 
-T = TypeVar("T")
 Row = dict[str, Any]
 """A memory as the service gives it."""
 _NAME: Final = "mirix-client"
@@ -57,40 +56,26 @@ class _User:
     """Our name of a memory, in order of first sight: the service's are random."""
 
 
-class MirixClient:
+class MirixClient(Hosted["Client", _User]):
     """Each tenant is a user; what is served is what the service finds for the question as the
     last message of a conversation.
 
     Args:
-        base_url: where the service is; None: MIRIX_API_URL, or its maker's address.
         provider: whose model the service's agents ask, where the project has no agents yet; those
             that it has are not changed.
-        timeout_s: of one call.
-        patience_s: how long to go on asking when the service says that it is asked too often.
-        settle_s: how long `settle` waits at most; a worker has to be given more time than that.
-        poll_s: the first wait between two looks at it.
+        service: `base_url` and the times of `Hosted`.
     """
+
+    name = _NAME
 
     def __init__(
         self,
         *,
-        base_url: str | None = None,
         provider: str = "openai",
-        timeout_s: float = 60.0,
-        patience_s: float = 300.0,
-        settle_s: float = 1800.0,
-        poll_s: float = 0.5,
+        **service: Any,
     ) -> None:
-        self._base_url = base_url
+        super().__init__(**service)
         self._provider = provider
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
-        self._settle_s = settle_s
-        self._poll_s = poll_s
-        self._client: Client | None = None
-        self._guests: Guests | None = None
-        self._users: dict[str, _User] = {}
-        self._queued: dict[str, str] = {}
 
     # ------------------------------------------------------------ life
 
@@ -122,15 +107,11 @@ class MirixClient:
         self._guests = Guests(folder / "mirix-users.txt", self._remove)
         self._guests.clear()
 
-    def close(self) -> None:
-        """Empty the users that were made, as far as that is possible."""
-        if self._guests is not None:
-            self._guests.clear()
-        if self._client is not None:
-            self._client.session.close()
-        self._client = self._guests = None
-        self._users = {}
-        self._queued = {}
+    def _release(self, client: Client) -> None:
+        client.session.close()
+
+    def _meant(self, error: Exception) -> Exception:
+        return _meaning(error)
 
     # ------------------------------------------------------------ the memory
 
@@ -152,7 +133,7 @@ class MirixClient:
         trace = added.get("trace_id") if isinstance(added, dict) else None
         if not isinstance(trace, str) or not added.get("success"):
             raise Unsure(f"{_NAME}: the answer to turn {turn.id} names no trace: {added!r}"[:300])
-        self._queued[trace] = f"taking in turn {turn.id}"
+        self._jobs[trace] = f"taking in turn {turn.id}"
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The core memory, then what the service finds in each component, one of each in turn.
@@ -182,15 +163,6 @@ class MirixClient:
                 served.setdefault(each[1]["id"], each)
         items = [_item(user, kind, row) for kind, row in served.values()]
         return [item for item in items if item.text][: query.limit]
-
-    def settle(self) -> None:
-        """Wait until all that was added since has been worked through.
-
-        Raises:
-            Unsure: a part of it failed or did not end; it is named once, and then given up.
-        """
-        self._opened()
-        await_all(_NAME, self._queued, self._look, limit_s=self._settle_s, first_s=self._poll_s)
 
     def active(self, tenant: str) -> Sequence[Item]:
         """Every memory, component by component, oldest first."""
@@ -279,17 +251,6 @@ class MirixClient:
             self._ask(lambda mirix: mirix.clear_memory(name))
         except Missing:
             return
-
-    def _ask(self, call: Callable[[Client], T]) -> T:
-        client = self._opened()
-        return ask(lambda: call(client), _meaning, self._patience_s)
-
-    def _opened(self) -> Client:
-        if self._client is None:
-            raise MemoryFault(
-                f"{_NAME}: not open; call open(folder) first, and nothing after close()"
-            )
-        return self._client
 
 
 def _message(role: str, text: str) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from steeltrap.adapters.hosted import (
     Guests,
+    Hosted,
     Missing,
     Unsure,
-    ask,
-    await_all,
     instant,
     key_of,
     minute,
@@ -25,11 +24,10 @@ from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utteranc
 
 if TYPE_CHECKING:
     from zep_cloud import AddMessage, Edge, Task
-    from zep_cloud import Zep as Client
+    from zep_cloud import Zep as Client  # noqa: F401 - what the base is made of
 
 __all__ = ["Reranker", "Zep"]
 
-T = TypeVar("T")
 Reranker = Literal["rrf", "cross_encoder"]
 _MESSAGES: Final = 30
 """At most so many in one call."""
@@ -54,43 +52,29 @@ class _User:
     erased: bool = False
 
 
-class Zep:
+class Zep(Hosted["Client", _User]):
     """Each tenant is a user with a graph, each session a thread; what is served are the graph's
     facts, with the time from and until which each holds.
 
     Args:
-        base_url: where the service is; None: its maker's address.
         reranker: how search results are put in order.
         message_chars: longer turns are sent as several messages of at most this length; 2 500
             fits every plan of the service.
-        timeout_s: of one call.
-        patience_s: how long to go on asking when the service says that it is asked too often.
-        settle_s: how long `settle` waits at most; a worker has to be given more time than that.
-        poll_s: the first wait between two looks at it.
+        service: `base_url` and the times of `Hosted`.
     """
+
+    name = "zep"
 
     def __init__(
         self,
         *,
-        base_url: str | None = None,
         reranker: Reranker = "rrf",
         message_chars: int = 2500,
-        timeout_s: float = 60.0,
-        patience_s: float = 300.0,
-        settle_s: float = 1800.0,
-        poll_s: float = 0.5,
+        **service: Any,
     ) -> None:
-        self._base_url = base_url
+        super().__init__(**service)
         self._reranker = reranker
         self._message_chars = message_chars
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
-        self._settle_s = settle_s
-        self._poll_s = poll_s
-        self._client: Client | None = None
-        self._guests: Guests | None = None
-        self._users: dict[str, _User] = {}
-        self._tasks: dict[str, str] = {}
         self._now = ""
 
     # ------------------------------------------------------------ life
@@ -115,12 +99,11 @@ class Zep:
 
     def close(self) -> None:
         """Delete the users that were made, as far as that is possible."""
-        if self._guests is not None:
-            self._guests.clear()
-        self._client = self._guests = None
-        self._users = {}
-        self._tasks = {}
+        super().close()
         self._now = ""
+
+    def _meant(self, error: Exception) -> Exception:
+        return _meaning(error)
 
     # ------------------------------------------------------------ the memory
 
@@ -151,15 +134,6 @@ class Zep:
         found = self._pages(user, fetch, query.limit)
         facts = steady((edge for edge in found if edge.fact), lambda edge: edge.score, _age)
         return [self._item(user, edge) for edge in facts]
-
-    def settle(self) -> None:
-        """Wait until all that was taken in or deleted since has been worked through.
-
-        Raises:
-            Unsure: a part of it failed or did not end; it is named once, and then given up.
-        """
-        self._opened()
-        await_all("zep", self._tasks, self._look, limit_s=self._settle_s, first_s=self._poll_s)
 
     def active(self, tenant: str) -> Sequence[Item]:
         """All facts of the tenant's graph, also those marked as no longer true: search finds them."""
@@ -340,7 +314,7 @@ class Zep:
     def _await(self, task: Task | None, what: str) -> None:
         if task is None or not task.uuid_:
             raise Unsure(f"zep: {what}: the answer names no task")
-        self._tasks[task.uuid_] = what
+        self._jobs[task.uuid_] = what
 
     def _look(self, uuid: str) -> str | None:
         task = self._ask(lambda zep: zep.task.get(uuid))
@@ -365,15 +339,6 @@ class Zep:
             self._ask(lambda zep: zep.user.delete(uuid))
         except Missing:
             return
-
-    def _ask(self, call: Callable[[Client], T]) -> T:
-        client = self._opened()
-        return ask(lambda: call(client), _meaning, self._patience_s)
-
-    def _opened(self) -> Client:
-        if self._client is None:
-            raise MemoryFault("zep: not open; call open(folder) first, and nothing after close()")
-        return self._client
 
 
 def _parts(text: str, size: int) -> list[str]:
