@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from steeltrap.adapters.everos.files import Entry, Origins, cut, entries, sentences
-from steeltrap.adapters.everos.service import HalfDone, Service
+from steeltrap.adapters.everos.service import Service
+from steeltrap.adapters.logged import HalfDone
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 

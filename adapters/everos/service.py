@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from steeltrap.adapters.logged import HalfDone
 from steeltrap.harness.memory import MemoryFault
 from steeltrap.harness.models import Models
 from steeltrap.harness.tokens import count
 
-__all__ = ["HalfDone", "Refused", "Service"]
+__all__ = ["Refused", "Service"]
 
 _PATIENCE_S: Final = 600.0
 """What strategies and index together may need; a hung worker is stopped earlier."""
@@ -25,10 +26,6 @@ _API: Final = "/api/v2"
 
 class Refused(RuntimeError):
     """The server answered with an error, and may have done a part of what was asked."""
-
-
-class HalfDone(RuntimeError):
-    """Work in the background was given up; the message says which."""
 
 
 class Service:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+from steeltrap.adapters import logged
 from steeltrap.adapters.langmem import present
+from steeltrap.adapters.logged import HalfDone
 from steeltrap.harness.models import Models
 
-__all__ = ["HalfDone", "check_written", "heard", "made", "unanswered"]
+__all__ = ["check_written", "heard", "made", "unanswered"]
 
+heard = partial(logged.heard, "trustcall", "extraction")
+"""Raise what trustcall logs about an answer that it could not use; see `adapters.logged`."""
 NAMESPACE: Final = ("memories", "{langgraph_user_id}")
 """The manager's default."""
-
-
-class HalfDone(RuntimeError):
-    """The package reported success although part of the work was not done."""
 
 
 class _Unanswered(BaseException):
@@ -78,32 +76,6 @@ def _access(models: Models) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- what is passed over
-
-
-class _Log(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-
-@contextmanager
-def heard() -> Iterator[None]:
-    """Raise what the package logs about an answer that it could not use, and otherwise passes over.
-
-    Raises:
-        HalfDone: it logged something; the rest of the answer may have been stored.
-    """
-    log, logger = _Log(), logging.getLogger("extraction")
-    logger.addHandler(log)
-    try:
-        yield
-    finally:
-        logger.removeHandler(log)
-    if log.lines:
-        raise HalfDone(f"trustcall logged: {'; '.join(log.lines)}")
 
 
 def check_written(store: Any, puts: list[dict[str, Any]]) -> None:

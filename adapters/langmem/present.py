@@ -12,8 +12,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from steeltrap.adapters.mem0 import present
-from steeltrap.adapters.mem0.present import Present
+from steeltrap.adapters import present
+from steeltrap.adapters.present import Present
 
 __all__ = ["Present", "install"]
 

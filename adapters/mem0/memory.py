@@ -6,16 +6,24 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from steeltrap.adapters.mem0.logged import heard
-from steeltrap.adapters.mem0.present import Present, install
+from steeltrap.adapters import logged
+from steeltrap.adapters.present import Present, install
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 
-__all__ = ["Mem0"]
+__all__ = ["Mem0", "heard"]
+
+_NOTICES: Final = ("fastembed not installed", "Failed to load spaCy", "Resetting")
+"""Warnings at the start that tell of an option which is not installed."""
+heard = partial(
+    logged.heard, "mem0", counts=lambda line: not line.getMessage().startswith(_NOTICES)
+)
+"""Raise what the package logs and otherwise passes over; see `adapters.logged`."""
 
 ALL: Final = 1_000_000
 """A listing leaves nothing out; without a number it stops at 20 or 100."""
@@ -123,7 +131,7 @@ class Mem0:
     def ingest(self, turn: Utterance) -> None:
         """Have the package infer from one message what to remember."""
         said = [{"role": turn.role, "content": turn.text}]
-        with self._at_work(turn.tenant, turn.at), heard(self.nothing_stored):
+        with self._at_work(turn.tenant, turn.at), heard(nothing_done=self.nothing_stored):
             done = self._memory.add(said, user_id=turn.tenant, metadata={"turn": turn.id})
             told = self._told.setdefault(turn.tenant, {})
             for each in done["results"]:

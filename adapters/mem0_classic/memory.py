@@ -10,9 +10,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
-from steeltrap.adapters.mem0.logged import heard
-from steeltrap.adapters.mem0.memory import ALL, Mem0
-from steeltrap.adapters.mem0.present import Present, install
+from steeltrap.adapters.mem0.memory import ALL, Mem0, heard
+from steeltrap.adapters.present import Present, install
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Models
 

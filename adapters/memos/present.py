@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime, timedelta, tzinfo
-from hashlib import sha256
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
+
+from steeltrap.adapters import present
 
 __all__ = ["Present", "install"]
 
@@ -20,20 +20,17 @@ _STAMPED: Final = (
 """Modules that stamp or name what is stored."""
 
 
-class Present:
-    """When and for whom one memory works, and how many ids it has given each tenant.
+class Present(present.Present):
+    """The same; each look at the clock is a microsecond later than the one before.
 
-    The age of a memory decides what is evicted, so each look at the clock is a microsecond later
-    than the one before: what was stored in one minute has an order.
+    The age of a memory decides what is evicted: so what was stored in one minute has an order.
     """
 
     at_work: Present
-    """Of the memory that does something now; one at a time in a process."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._now = datetime(1970, 1, 1)
-        self._tenant = ""
-        self._given: Counter[str] = Counter()
 
     def enter(self, tenant: str, at: str = "", *, asked: bool = False) -> None:
         """Let the package see this present from now on; without `at`, time stands still.
@@ -43,19 +40,13 @@ class Present:
         """
         if at:
             self._now = max(self._now, datetime.fromisoformat(at))
-        self._tenant = f"{tenant}?" if asked else f"{tenant}."
+        super().enter(f"{tenant}?" if asked else f"{tenant}.", at)
         Present.at_work = self
 
     def now(self) -> datetime:
         """The script's time, in UTC without saying so."""
         self._now += timedelta(microseconds=1)
         return self._now
-
-    def uuid4(self) -> UUID:
-        """The tenant's next id: other tenants do not matter."""
-        self._given[self._tenant] += 1
-        name = sha256(self._tenant.encode()).digest()[:8]
-        return UUID(int=int.from_bytes(name) << 64 | self._given[self._tenant])
 
 
 class _Datetime(datetime):

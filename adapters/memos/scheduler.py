@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from steeltrap.adapters.mem0.logged import HalfDone
+from steeltrap.adapters.logged import HalfDone
 from steeltrap.adapters.memos.parts import Parts
 
 __all__ = ["Scheduler"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from steeltrap.adapters.mem0.present import Present
+from steeltrap.adapters.present import Present
 from steeltrap.harness.memory import MemoryFault
 from steeltrap.harness.models import Models
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from steeltrap.adapters.chat import Chat, prompts
-from steeltrap.adapters.mem0.present import Present
 from steeltrap.adapters.memstate.checkout import Checkout, Embedder
+from steeltrap.adapters.present import Present
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import abc
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from steeltrap.adapters import present
 from steeltrap.adapters.kept import names
-from steeltrap.adapters.mem0 import present
-from steeltrap.adapters.mem0.present import Present
-from steeltrap.adapters.oracle.logged import heard
+from steeltrap.adapters.logged import heard
+from steeltrap.adapters.present import Present
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
 
 __all__ = ["AgentMemory", "made", "models_of"]
+
+_PASSED_OVER: Final = (
+    "Memory extraction response validation failed",
+    "Memory extraction response exceeded",
+    "Memory extraction prompt truncation could not fit",
+    "Memory link-resolution response validation failed",
+    "Automatic memory-link persistence failed",
+    "Automatic memory-link resolution failed",
+    "Thread summary candidate generation failed",
+    "Thread summary candidate generation returned no usable summary",
+    "Thread extraction safe-summary preparation deferred",
+    "Thread extraction summary refresh deferred",
+    "Thread summary refresh deferred",
+)
+"""Beginnings of lines of the level of debugging that tell of something left undone."""
+_heard = partial(
+    heard, "oracleagentmemory", level=logging.DEBUG,
+    counts=lambda line: line.levelno >= logging.WARNING or line.getMessage().startswith(_PASSED_OVER),
+)  # fmt: skip
+"""Raise what the package passes over as if nothing had happened; see `adapters.logged`."""
 
 MEMORIES: Final = ("memory", "fact", "guideline", "preference")
 """Kinds of what the package extracts."""
@@ -121,7 +143,7 @@ class AgentMemory(abc.ABC):
             "metadata": {"turn": turn.id},
         }  # fmt: skip
         expires = {} if self._ttl_days is None else {"ttl_days": self._ttl_days}
-        with self._at_work(turn.tenant, turn.at, writes=True), heard():
+        with self._at_work(turn.tenant, turn.at, writes=True), _heard():
             thread = self._thread(turn.tenant, turn.session)
             try:
                 thread.add_messages([message], **expires)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,3 +135,20 @@ def living(small: Small) -> Iterator[Living]:
             return memory, model
 
         yield make
+
+
+@pytest.fixture
+def memory(system: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
+    """The `system` of a module, opened; its model works, and remembers no earlier request."""
+    made, model = system[:2]
+    model.broken = None
+    model.bodies.clear()
+    made.open(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def model(system: tuple[Any, Any]) -> Any:
+    """The model of the `system` of a module."""
+    return system[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -208,21 +208,6 @@ def test_raw_text_is_cut_between_words_and_what_is_served_fits() -> None:
 def system(living: Any) -> tuple[Any, Any]:
     node = {"_target_": "steeltrap.adapters.helix.HelixRecipe", "profile_every": 3}
     return living("helix", node, answer)  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def memory(system: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
-    made, model = system
-    model.broken = None
-    model.bodies.clear()
-    made.open(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def model(system: tuple[Any, Any]) -> Any:
-    return system[1]
 
 
 def asked(memory: Any, text: str, limit: int = 10, tenant: str = "acme", at: str = "2026-02-01T12:00") -> list[Item]:  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from steeltrap.adapters.langmem import LangMem, engine
 from steeltrap.adapters.langmem.answers import answer
+from steeltrap.adapters.logged import HalfDone
 from steeltrap.harness.gateway.backend import BackendError
 from steeltrap.harness.gateway.mind import ScriptMind
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance, capabilities
@@ -129,21 +130,6 @@ def system(living: Any) -> tuple[Any, Any]:
     return living("langmem", {"_target_": "steeltrap.adapters.langmem.LangMem"}, answer)
 
 
-@pytest.fixture
-def memory(system: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
-    made, model = system
-    model.broken = None
-    model.bodies.clear()
-    made.open(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def model(system: tuple[Any, Any]) -> Any:
-    return system[1]
-
-
 def asked(memory: Any, text: str, limit: int = 10, tenant: str = "acme") -> list[Item]:
     return list(memory.retrieve(Query("q", "2026-02-01T12:00", tenant, text, limit)))
 
@@ -234,9 +220,9 @@ def test_a_write_that_failed_is_raised() -> None:
 
     puts = [{"namespace": "a", "key": key, "value": "a"} for key in ("here", "lost")]
     engine.check_written(Store(), puts[:1])
-    with pytest.raises(engine.HalfDone, match="1 of 2"):
+    with pytest.raises(HalfDone, match="1 of 2"):
         engine.check_written(Store(), puts)
-    with pytest.raises(engine.HalfDone, match="1 of 1"):
+    with pytest.raises(HalfDone, match="1 of 1"):
         engine.check_written(Store(), [puts[0] | {"value": "another"}])
 
 

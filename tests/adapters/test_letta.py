@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,15 +195,6 @@ def texts(items: list[Item]) -> list[str]:
 def system(living: Any) -> tuple[Any, Any]:
     made: tuple[Any, Any] = living("letta", {"_target_": "steeltrap.adapters.letta.Letta"}, answer)
     return made
-
-
-@pytest.fixture
-def memory(system: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
-    made, model = system
-    model.broken = None
-    made.open(tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_life(memory: Any, system: Any, small: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -148,21 +148,6 @@ def test_use_while_not_open_is_a_fault(made: Callable[[], Any]) -> None:
 @pytest.fixture(scope="module")
 def system(living: Any) -> tuple[Any, Any]:
     return living("mem0", {"_target_": "steeltrap.adapters.mem0.Mem0"}, answer)
-
-
-@pytest.fixture
-def memory(system: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
-    made, model = system
-    model.broken = None
-    model.bodies.clear()
-    made.open(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def model(system: tuple[Any, Any]) -> Any:
-    return system[1]
 
 
 def asked(memory: Any, text: str, limit: int = 10) -> list[Item]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -185,21 +185,6 @@ def system(request: pytest.FixtureRequest, living: Any) -> tuple[Any, Any, bool]
 @pytest.fixture
 def graph(system: tuple[Any, Any, bool]) -> bool:
     return system[2]
-
-
-@pytest.fixture
-def model(system: tuple[Any, Any, bool]) -> Any:
-    return system[1]
-
-
-@pytest.fixture
-def memory(system: tuple[Any, Any, bool], tmp_path: Path) -> Iterator[Any]:
-    made, model, _ = system
-    model.broken = None
-    model.bodies.clear()
-    made.open(tmp_path)
-    yield made
-    made.close()
 
 
 def asked(memory: Any, text: str) -> list[Item]:

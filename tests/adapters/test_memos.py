@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,15 +200,6 @@ def system(living: Any) -> tuple[Any, Any]:
     node = {"_target_": "steeltrap.adapters.memos.MemOS", **settings}
     made: tuple[Any, Any] = living("memos", node, answer)
     return made
-
-
-@pytest.fixture
-def memory(system: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
-    made, model = system
-    model.broken = None
-    made.open(tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_life(memory: Any, small: Any) -> None:
