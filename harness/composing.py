@@ -52,12 +52,13 @@ __all__ = [
 ]
 
 ENTRY_POINTS: Final = "steeltrap.systems"
-ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker", "hung_s")
+ABOUT: Final = ("name", "packages", "answers", "environment", "passes", "worker", "limits", "cores")
 """Keys of a system that are not settings of its adapter: how it is called, the distributions it
 stands on, who answers its prompts where the model is ideal, the environment that it has of its
-own, the variables that its worker gets, whether it runs in one, and when that is taken for hung."""
+own, the variables that its worker gets, whether it runs in one, limits that differ from the usual
+ones, and how many cores a cell of it keeps busy."""
 _GROUPS: Final = (
-    "experiment", "system", "script", "reader", "embedder", "model", "faults",
+    "experiment", "system", "script", "reader", "embedder", "model", "faults", "execution",
 )  # fmt: skip
 """Groups of settings, of which one option each is chosen."""
 

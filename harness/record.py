@@ -219,6 +219,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     steps: int
     failed: int
     """Steps that ended in `fail` or `info`."""
+    stopped: str = ""
+    """Why the run ended before its script did; empty: it went to the end."""
     lost: dict[str, str] = {}
     """The turns among them, with what became of each."""
     answers: dict[str, int]

@@ -267,6 +267,8 @@ class Turn(_Step, tag="turn", tag_field="step", kw_only=True):
     role: Literal["user", "assistant"] = "user"
     text: str
     ops: list[Op]
+    tokens: int | None = None
+    """Of the text (o200k_base), where a script is too long to count them anew each time it is scored."""
 
 
 class Probe(_Step, tag="probe", tag_field="step", kw_only=True):

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import importlib.resources
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -37,6 +37,7 @@ from steeltrap.harness.composing import (
     points,
 )
 from steeltrap.harness.evidence import weighed
+from steeltrap.harness.limits import HUNG_S, Limits
 from steeltrap.harness.memory import Memory
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
@@ -71,8 +72,6 @@ _NAMED: Final = (
     "model.invented=", "model.seed=", "faults.", "faults=",
 )  # fmt: skip
 """What makes another row of a system that asks models; addresses and budgets do not."""
-HUNG_S: Final = 1800.0
-"""An operation of a worker that gave no answer for so long is taken for hung."""
 _SYSTEMS: Final = importlib.resources.files("steeltrap.configs") / "system"
 
 
@@ -124,7 +123,14 @@ class Settings:
 
         node = OmegaConf.to_container(self.config, resolve=False)
         assert isinstance(node, dict)
-        unread = ("sweep", "parts", *(() if self.asks_models else ("model", "faults")))
+        unread = (
+            "sweep",
+            "parts",
+            "execution",
+            "processes",
+            "limits",
+            *(() if self.asks_models else ("model", "faults")),
+        )
         own = {str(key): node[key] for key in node if key not in unread}
         named = msgspec.to_builtins([own, self.overridden], str_keys=True)
         return msgspec.json.encode(named, order="sorted")
@@ -149,7 +155,24 @@ class Settings:
     def remote(self) -> bool:
         """Whether the system runs in a worker."""
         system = self.config.system
-        return bool("environment" in system or "command" in system or system.get("worker"))
+        apart = "environment" in system or "command" in system or system.get("worker")
+        return bool(apart or self.limits.apart)
+
+    @property
+    def limits(self) -> Limits:
+        """What the system may take: its own limits, and over them those that were asked for.
+
+        Raises:
+            SettingsError: one is not of its kind.
+        """
+        asked = {
+            key: value for key, value in plain(self.config.limits).items() if value is not None
+        }
+        own = plain(self.config.system).get("limits", {})
+        try:
+            return msgspec.convert(own | asked, Limits, strict=False)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"limits: {error}".replace("`", "")) from None
 
     @property
     def passes(self) -> list[str]:
@@ -165,7 +188,7 @@ class Settings:
             python = find(system["environment"]) if "environment" in system else None
             return Remote(
                 self.node, python=python, packages=system["packages"], passes=self.passes,
-                timeout_s=system.get("hung_s", HUNG_S), name=system["name"],
+                timeout_s=self.limits.step_s or HUNG_S, name=system["name"],
             )  # fmt: skip
         except (EnvironmentFault, WorkerError, WorkerFault) as error:
             raise SettingsError(f"system={system['name']}: {error}") from None
@@ -355,12 +378,13 @@ def cells(asked: Sequence[str]) -> list[Settings]:
         return _of_parts([points(whole, parsed(part)) for part in base.parts], asked_of_all)
 
 
-_OF_ALL: Final = ("name", "include", "install", "processes", "families")
+_OF_ALL: Final = ("name", "include", "install", "processes", "families", "execution")
 """What an experiment of several parts says for all of them."""
 
 
 def _word(value: object) -> str:
-    """A plain value as it is written on a command line."""
+    """A plain value, or the name of what was chosen of a group, as it is written on a command line."""
+    value = value["name"] if isinstance(value, Mapping) else value
     return (
         "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     )
