@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from steeltrap.harness.history import Event
 from steeltrap.harness.record import Percentiles, Timing
 from steeltrap.harness.script import Audit, Erasure, Gauge, Pause, Probe, Step, Turn
 
-__all__ = ["footprint_ratio", "growth_exponent", "percentile", "timing"]
+__all__ = ["PHASES", "footprint_ratio", "growth_exponent", "own_ms", "percentile", "timing"]
 
 Curve = Sequence[tuple[int, int, int, int, float]]
-_PHASE: dict[type[Step], str] = {
+PHASES: Final[dict[type[Step], str]] = {
     Turn: "ingest",
     Probe: "retrieve",
     Pause: "maintain",
@@ -20,6 +21,7 @@ _PHASE: dict[type[Step], str] = {
     Audit: "audit",
     Erasure: "erase",
 }
+"""What is timed in each kind of step."""
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -43,10 +45,10 @@ def timing(pairs: Iterable[tuple[Step, Event]]) -> Timing:
     for step, event in pairs:
         size_bytes = size_bytes if event.size_bytes is None else event.size_bytes
         if event.type == "ok":
-            phase = _PHASE[type(step)]
-            by_phase.setdefault(phase, []).append(_own(event.ms, event, phase))
+            phase = PHASES[type(step)]
+            by_phase.setdefault(phase, []).append(own_ms(event.ms, event, phase))
         if event.settle_ms:
-            own = _own(event.settle_ms, event, "settle")
+            own = own_ms(event.settle_ms, event, "settle")
             by_phase.setdefault("settle", []).append(own)
         for phase, usage in event.usage.items():
             asked.setdefault(phase, []).append(usage.ms)
@@ -55,8 +57,8 @@ def timing(pairs: Iterable[tuple[Step, Event]]) -> Timing:
     return Timing(phases=phases, models=models, size_bytes=size_bytes)
 
 
-def _own(ms: float, event: Event, phase: str) -> float:
-    """Without the time of models; calls beside each other may add up to more than has passed."""
+def own_ms(ms: float, event: Event, phase: str) -> float:
+    """A wall time without that of models; calls beside each other may add up to more than has passed."""
     usage = event.usage.get(phase)
     return max(0.0, ms - usage.ms) if usage else ms
 

@@ -15,6 +15,7 @@ from steeltrap.harness.models import Usage
 from steeltrap.harness.verdict import ConditionVerdict
 
 __all__ = [
+    "CostAt",
     "Dose",
     "DoseResponse",
     "Kept",
@@ -74,6 +75,17 @@ class Percentiles(msgspec.Struct):
     total_ms: float
 
 
+class CostAt(msgspec.Struct, kw_only=True):
+    """What a system took at one length of its life: `steeltrap.harness.growth`."""
+
+    turns: int
+    """The length: so many turns had been told."""
+    operations: dict[str, int]
+    """By phase, how many operations were timed."""
+    costs: dict[str, float]
+    """By name, as far as there were any; the unit stands last in a name."""
+
+
 class Timing(msgspec.Struct, kw_only=True):
     """Wall times by phase; not compared."""
 
@@ -84,6 +96,8 @@ class Timing(msgspec.Struct, kw_only=True):
     """The models' time by phase, over the steps that asked any."""
     size_bytes: int | None = None
     """On disk at the last full gauge, where the system tells; file formats differ from run to run."""
+    growth: list[CostAt] = []
+    """What it took as its life grew longer; empty for short lives."""
 
 
 class Evidence(msgspec.Struct, kw_only=True):

@@ -11,6 +11,7 @@ from steeltrap.harness.drive import OnEvent, RunStopped, drive
 from steeltrap.harness.evidence import CUTOFFS, evidence_rows
 from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.gateway.prices import cost_usd
+from steeltrap.harness.growth import growth
 from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
 from steeltrap.harness.memory import Erases, Memory, MemoryFault, Told
 from steeltrap.harness.metrics import timing
@@ -119,6 +120,7 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
     record = Record(
         spec=cell.spec, outcome=outcome, timing=timing(joined(script, read_events(cell.history)))
     )
+    record.timing.growth = growth(joined(script, read_events(cell.history)))
     cell.finish(record, scored.violations)
     return record
 

@@ -10,7 +10,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,12 +19,14 @@ __all__ = [
     "Difference",
     "Interval",
     "Labelled",
+    "Power",
     "advantage_interval",
     "holm",
     "label_permutation",
     "mean_interval",
     "order_distance",
     "paired_difference",
+    "power",
     "rate_interval",
     "sign_flip",
     "sign_test",
@@ -246,6 +248,71 @@ def _dealt(one: Sequence[float], two: Sequence[float], rng: np.random.Generator)
     of_first = values[chosen].sum(axis=1)
     result: np.ndarray = (values.sum() - of_first) / len(two) - of_first / first
     return result
+
+
+class Power(NamedTuple):
+    """How a cost grows with n: as n to the power of the exponent."""
+
+    exponent: float
+    low: float
+    high: float
+    """Student's interval of the exponent."""
+    points: int
+    over: Literal["points", "seeds"]
+    """What the interval is over: the distances of the points from the line, or the seeds."""
+
+
+FEWEST_POINTS: Final = 4
+"""Of a line: three give an interval of 12.7 standard errors, which says nothing."""
+_FEWEST_SEEDS: Final = 3
+"""Over which there is an interval; below, each seed has a line of its own, and all one slope."""
+
+
+def power(curves: Sequence[Sequence[tuple[float, float]]], *, level: float = 0.95) -> Power | None:
+    """The exponent of a cost by least squares of its logarithm over that of n.
+
+    From three seeds on it is the mean of the seeds' exponents, and the interval is over seeds.
+    Below that it is the common slope of the seeds' lines, and the interval is over the distances
+    of the points from them: it is wide where the cost is no power of n.
+
+    Args:
+        curves: for each seed, (n, cost) in any order; curves of too few points are left out.
+        level: confidence level, between 0 and 1.
+
+    Returns:
+        The exponent, or None with fewer than four points in each curve, or where a cost is 0.
+    """
+    from scipy import stats
+
+    kept = [curve for curve in curves if len({n for n, _ in curve}) >= FEWEST_POINTS]
+    if not kept or any(n <= 0 or cost <= 0 for curve in kept for n, cost in curve):
+        return None
+    lines = [_line(curve) for curve in kept]
+    points = sum(len(curve) for curve in kept)
+    if len(kept) >= _FEWEST_SEEDS:
+        slopes = [across / along for along, across, _ in lines]
+        exponent, freedom = math.fsum(slopes) / len(slopes), len(slopes) - 1
+        squares = math.fsum((slope - exponent) ** 2 for slope in slopes)
+        error = math.sqrt(squares / freedom / len(slopes))
+    else:
+        along, across, up = (math.fsum(column) for column in zip(*lines, strict=True))
+        exponent, freedom = across / along, points - len(kept) - 1
+        error = math.sqrt(max(0.0, up - exponent * across) / freedom / along)
+    reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    over: Literal["points", "seeds"] = "seeds" if len(kept) >= _FEWEST_SEEDS else "points"
+    return Power(exponent, exponent - reach, exponent + reach, points, over)
+
+
+def _line(curve: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Sums of squares of a curve's logarithms around their means: of n, of both, of the cost."""
+    logs = [(math.log(n), math.log(cost)) for n, cost in curve]
+    mean_x, mean_y = (math.fsum(column) / len(logs) for column in zip(*logs, strict=True))
+    from_means = [(x - mean_x, y - mean_y) for x, y in logs]
+    return (
+        math.fsum(x * x for x, _ in from_means),
+        math.fsum(x * y for x, y in from_means),
+        math.fsum(y * y for _, y in from_means),
+    )
 
 
 def sign_test(for_it: int, against: int) -> float:
