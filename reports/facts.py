@@ -29,20 +29,33 @@ __all__ = [
 def comparable(records: Iterable[Record]) -> list[list[Record]]:
     """The records in groups that share script, reader and budget, in the order given.
 
-    Where a seed was run at several lengths, each length is a group of its own.
+    Where a seed was run at several lengths, each length is a group of its own. A run that ended
+    before its script did is of the length that others ran of the same script.
     """
     everything = list(records)
+    whole = _whole(everything)
     lengths: dict[tuple[str, int], set[int]] = {}
     for record in everything:
         key = (record.spec.script, record.spec.seed)
-        lengths.setdefault(key, set()).add(record.outcome.turns)
+        lengths.setdefault(key, set()).add(whole(record))
     several = {script for (script, _), found in lengths.items() if len(found) > 1}
     groups: dict[tuple[str, str, int, int], list[Record]] = {}
     for record in everything:
         spec = record.spec
-        turns = record.outcome.turns if spec.script in several else 0
+        turns = whole(record) if spec.script in several else 0
         groups.setdefault((spec.script, spec.reader, spec.limit, turns), []).append(record)
     return list(groups.values())
+
+
+def _whole(records: Sequence[Record]) -> Callable[[Record], int]:
+    """How long the script of a record is, as far as any of the records shows."""
+    longest: dict[str, int] = {}
+    for record in records:
+        key = record.spec.script_sha256
+        longest[key] = max(longest.get(key, 0), record.outcome.turns)
+    return lambda record: (
+        longest[record.spec.script_sha256] if record.outcome.stopped else record.outcome.turns
+    )
 
 
 def title(records: Sequence[Record]) -> str:

@@ -20,8 +20,8 @@ __all__ = ["escaped", "markdown", "page", "show"]
 
 FAMILIES_SHOWN: Final = ("reported",)
 """Scripts whose families are what is asked about, so that they belong on the console."""
-_ABREAST: Final = 4
-"""Systems side by side on a console."""
+_ABREAST: Final = {"families": 4, "growth": 4}
+"""Columns side by side on a console, of tables that have more than fit."""
 _MEANT: Final = {
     "&": "&amp;", "<": "&lt;", "|": "\\|", "\\": "&#92;", "`": "&#96;", "*": "&#42;", "[": "&#91;",
     "]": "&#93;",
@@ -75,7 +75,7 @@ def _shown(group: Sequence[Record]) -> list[Table]:
 
 
 def _most(table: Table) -> int:
-    return _ABREAST if table.name == "families" else len(table.header)
+    return _ABREAST.get(table.name, len(table.header))
 
 
 def page(records: Sequence[Record], *, notes: Sequence[str] = (), families: bool = False) -> str:

@@ -16,6 +16,7 @@ from steeltrap.reports.figures.curves import propagation, staleness
 from steeltrap.reports.figures.dials import model_failures
 from steeltrap.reports.figures.dose import dose_response
 from steeltrap.reports.figures.figure import Figure, files, save
+from steeltrap.reports.figures.growth import growth
 from steeltrap.reports.figures.matrix import matrix
 from steeltrap.reports.figures.rates import violation_rates
 from steeltrap.reports.figures.requests import prompt_cache, summarisation, tokens_per_request
@@ -37,6 +38,7 @@ _FAMILIES: Final[tuple[Family, ...]] = (
     propagation,
     footprint,
     tokens_per_query,
+    growth,
     tokens_per_request,
     prompt_cache,
     summarisation,

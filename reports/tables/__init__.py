@@ -16,6 +16,7 @@ from steeltrap.reports.tables.dials import dials
 from steeltrap.reports.tables.differences import differences
 from steeltrap.reports.tables.evidence import evidence
 from steeltrap.reports.tables.families import families
+from steeltrap.reports.tables.growth import growth, growth_costs
 from steeltrap.reports.tables.promises import promises
 from steeltrap.reports.tables.requests import prompt_cache, requests, summarisation
 from steeltrap.reports.tables.topk import prompt_recall
@@ -35,6 +36,8 @@ __all__ = [
     "evidence",
     "families",
     "frame",
+    "growth",
+    "growth_costs",
     "lost",
     "models",
     "names",
@@ -49,9 +52,10 @@ def every(group: Sequence[Record], *, brief: bool = False) -> list[Table]:
 
     Args:
         group: cells that can be compared.
-        brief: of the tables of public data those that fit a console.
+        brief: of the tables of public data and of growth what fits a console.
     """
     found = [conditions(group), doses(group), twins(group), costs(group), models(group)]
+    found += [growth(group), growth_costs(group, brief=brief)]
     found += [requests(group), prompt_cache(group), summarisation(group)]
     found += [weighed(group), *evidence(group, brief=brief)]
     found += [] if brief else [prompt_recall(group)]
