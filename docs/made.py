@@ -27,6 +27,7 @@ from unittest import mock
 
 import dialogue
 import public
+import table1
 
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.adapters.mutants import MUTANTS
@@ -483,5 +484,6 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "stored": public.stored,
     "figures": public.figures,
     "figure-runs": public.runs,
+    "table1": table1.stored,
 }
 """By the name by which a page asks for it; what follows the name is its argument."""

@@ -27,6 +27,8 @@ _MEANT: Final = {
     "]": "&#93;",
 }  # fmt: skip
 """What begins code, emphasis, links and pictures; a page must not load what a name tells it to."""
+_SENTENCE: Final = 20
+"""Letters from which on what is not a name is read as words, and may be broken between them."""
 _WORD: Final = 20
 """Letters of a name that stay together on a console."""
 _ON_PAPER: Final = ("names", "promises", "differences", "lost")
@@ -110,7 +112,10 @@ def _rich(table: Table) -> rich.table.Table:
             least = min(_WORD, max(map(len, words), default=1))
             drawn.add_column(Text(spelled(name)), min_width=least, overflow="fold")
         else:
-            drawn.add_column(Text(spelled(name)), justify="right", no_wrap=True)
+            long = any(
+                len(line) > _SENTENCE for row in table.rows for line in row[position].split("\n")
+            )
+            drawn.add_column(Text(spelled(name)), justify="right", no_wrap=not long)
     for row in table.rows:
         drawn.add_row(*(Text(spelled(cell)) for cell in row))
     return drawn

@@ -83,8 +83,13 @@ def table_1(records: Sequence[Record]) -> Table | None:
     )._replace(across=False)  # fmt: skip
 
 
-def mechanisms(records: Sequence[Record]) -> list[Table]:
-    """By what each system puts away, and over what it propagates, settings apart; what was tried."""
+def mechanisms(records: Sequence[Record], *, brief: bool = False) -> list[Table]:
+    """By what each system puts away, and over what it propagates, settings apart; what was tried.
+
+    Args:
+        records: finished cells.
+        brief: in words alone, to fit a console.
+    """
     plain = [record for record in records if not made_to_fail(record)]
     systems = {
         " ".join([system, variant]).strip(): own
@@ -93,7 +98,8 @@ def mechanisms(records: Sequence[Record]) -> list[Table]:
     }
     ranks = {name: rank for rank, family in enumerate(FAMILIES) for name in family.systems}
     ordered = {s: systems[s] for s in sorted(systems, key=lambda s: (ranks.get(base(s), -1), s))}
-    return [table for table in (retention_table(ordered), propagation_table(ordered)) if table]
+    found = (retention_table(ordered, brief=brief), propagation_table(ordered, brief=brief))
+    return [table for table in found if table]
 
 
 def of_families(records: Sequence[Record], *, brief: bool = False) -> list[Table]:
@@ -105,7 +111,7 @@ def of_families(records: Sequence[Record], *, brief: bool = False) -> list[Table
     """
     first = table_1(records)
     first = _brief(first) if first and brief else first
-    return [table for table in (first, *mechanisms(records)) if table]
+    return [table for table in (first, *mechanisms(records, brief=brief)) if table]
 
 
 def _brief(table: Table) -> Table:

@@ -35,7 +35,10 @@ _SOME: Final = 0.02
 
 
 class Sway(NamedTuple):
-    """By how much one factor raises the share that survives: mean over runs, Student's 95% interval."""
+    """By how much one factor raises the share that survives: mean over runs, Student's 99% interval.
+
+    Three factors are looked at for each of forty rows: at 95% several would be named by chance.
+    """
 
     factor: str
     mean: float
@@ -105,7 +108,7 @@ def _sway(factor: str, tried: Sequence[Sequence[Kept]], when: str) -> Sway | Non
     from scipy.stats import t
 
     mean, n = fmean(gains), len(gains)
-    half = float(t.ppf(0.975, n - 1)) * stdev(gains) / math.sqrt(n)
+    half = float(t.ppf(0.995, n - 1)) * stdev(gains) / math.sqrt(n)
     return Sway(factor, mean, mean - half, mean + half)
 
 
@@ -170,8 +173,15 @@ def followed_words(found: Followed) -> str:
 # ---------------------------------------------------------------- as tables
 
 
-def retention_table(systems: Mapping[str, Sequence[Record]]) -> Table | None:
-    """What was put away, when, and what the survivors share; None where nothing tries it."""
+def retention_table(
+    systems: Mapping[str, Sequence[Record]], *, brief: bool = False
+) -> Table | None:
+    """What was put away, when, and what the survivors share; None where nothing tries it.
+
+    Args:
+        systems: the runs by system.
+        brief: what they share in words alone, to fit a console.
+    """
     numbers: list[Numbers] = []
     for system, records in systems.items():
         if found := choice(records):
@@ -187,17 +197,17 @@ def retention_table(systems: Mapping[str, Sequence[Record]]) -> Table | None:
     notes = [
         "gone: of units that were told early or late, are vital or trivial, were read or not, in "
         "every combination: those not listed any more after pressure, and after silence too.",
-        "late, vital, read: by how much each raises the share that is left, with its 95% interval "
-        "over runs; nothing where all went or all stayed.",
+        "late, vital, read: by how much each raises the share that is left, with its 99% interval "
+        "over runs; nothing where all went or all stayed. Named is what is on one side of nought.",
     ]
     columns: list[tuple[str, str | Say]] = [
         ("system", "system"),
         ("gone by pressure", lambda row: percent(row["told"])),
         ("and silence", lambda row: percent(row["waited"])),
-        *((factor, _swayed(factor)) for factor in FACTORS),
+        *((factor, _swayed(factor)) for factor in (() if brief else FACTORS)),
         ("so", "words"),
     ]
-    return listed("retention", "By what is put away", numbers, columns, about=("system",), notes=notes)  # fmt: skip
+    return listed("retention", "By what is put away", numbers, columns, about=("system",), notes=notes[:1] if brief else notes)  # fmt: skip
 
 
 def _swayed(factor: str) -> Say:
@@ -209,8 +219,15 @@ def _swayed(factor: str) -> Say:
     return said
 
 
-def propagation_table(systems: Mapping[str, Sequence[Record]]) -> Table | None:
-    """What was missed, by kind of rule and by distance; None where no dependent was asked for."""
+def propagation_table(
+    systems: Mapping[str, Sequence[Record]], *, brief: bool = False
+) -> Table | None:
+    """What was missed, by kind of rule and by distance; None where no dependent was asked for.
+
+    Args:
+        systems: the runs by system.
+        brief: what was followed in words, and the farther ones, to fit a console.
+    """
     numbers: list[Numbers] = []
     for system, records in systems.items():
         if found := followed(records):
@@ -224,13 +241,15 @@ def propagation_table(systems: Mapping[str, Sequence[Record]]) -> Table | None:
     if not numbers:
         return None
     notes = [
-        "missed/asked for, one edge from the change, by kind of rule (far: two edges and more); "
+        "far: missed/asked for, two edges and more from the change."
+        if brief
+        else "missed/asked for, one edge from the change, by kind of rule (far: two edges and more); "
         "wrong: with another value than the rule gives; marked: as waiting for review, which is what "
         "a rule of the kind review asks for.",
     ]
     columns: list[tuple[str, str | Say]] = [
         ("system", "system"),
-        *((kind, _missed(kind)) for kind in KINDS),
+        *((kind, _missed(kind)) for kind in (() if brief else KINDS)),
         ("far", lambda row: f"{row['far_missed']}/{row['far_asked']}" if row["far_asked"] else "-"),
         ("so", "words"),
     ]

@@ -41,3 +41,13 @@ def test_a_row_in_which_everybody_has_everything_is_left_out(docs: Path) -> None
     table = Table("evidence-scores", "t", [], [], [], numbers, ())
     (found,) = public._scores({"evidence-scores": table})
     assert ["turn", "turn"] == [row[1] for row in found.rows]
+
+
+def test_every_table_of_table_1_is_shown(docs: Path) -> None:
+    """What the page on Table 1 asks for is stored, and nothing is stored that it does not show."""
+    text = (docs / "pages" / "table1.md").read_text()
+    asked = re.findall(r"<!-- made: table1 ([\w-]+) -->", text)
+    assert sorted(asked) == sorted(path.stem for path in (docs / "table1").glob("*.md"))
+    import table1
+
+    assert sorted(asked) == sorted(table1._SHOWN)
