@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAPABILITIES",
+    "Concurrent",
     "Erases",
     "Forks",
     "Item",
@@ -36,6 +37,7 @@ __all__ = [
     "Told",
     "Utterance",
     "capabilities",
+    "claims_concurrency",
 ]
 
 
@@ -179,6 +181,22 @@ class Sized(Protocol):
 
 
 @runtime_checkable
+class Concurrent(Protocol):
+    """Between `open` and `close` several threads may call it at once, for different tenants and for
+    one; `maintain`, `erase`, `fork` and `told` still come alone.
+
+    It promises that nothing which it took in is lost, doubled or shown to another tenant, and that
+    what has returned is felt by whatever is called after it, or after the next `settle` where it
+    works in the background. A run asks one thing at a time, so this is no capability that a history
+    names; `steeltrap load` puts it to the test.
+    """
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether it can be relied on with these settings; a class may simply say `True`."""
+
+
+@runtime_checkable
 class Told(Protocol):
     """Is given the script with its truth: the ideal memory and its mutants, never a real system."""
 
@@ -203,3 +221,8 @@ CAPABILITIES = {
 def capabilities(memory: Memory) -> list[str]:
     """The optional capabilities that a memory implements, by name."""
     return [name for name, protocol in CAPABILITIES.items() if isinstance(memory, protocol)]
+
+
+def claims_concurrency(memory: Memory) -> bool:
+    """Whether a memory says that several threads may call it at once; see `Concurrent`."""
+    return isinstance(memory, Concurrent) and memory.concurrent is True
