@@ -5,14 +5,22 @@ a memory that serves its whole transcript each time does not make the history qu
 Scoring reads a history and its script, never a live system. `ms` and `settle_ms`
 and the models' `ms` are wall times, and like the files on disk they are left out of everything
 that is compared (`fingerprint`).
+
+The history of a finished run may be compressed (`compress`), and is read like a plain one: whoever
+reads gives the path of either. It is written plain, so `expand` comes before a run that goes on.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
+import os
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
 
@@ -20,23 +28,38 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.script import Script, Step
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 __all__ = [
     "Event",
     "HistoryError",
     "HistoryHeader",
     "HistoryWriter",
     "Left",
+    "Observer",
+    "Reading",
     "Remains",
     "Salience",
+    "compress",
+    "expand",
+    "find",
     "fingerprint",
     "joined",
     "read_events",
     "read_header",
     "read_marked",
+    "stored",
 ]
 
 FORMAT: Final = "steeltrap-history"
 VERSION: Final = 1
+COMPRESSED: Final = ".zst"
+"""Ends the name of a compressed history."""
+LONGEST_BYTES: Final = 1 << 28
+"""Of one line: what is longer is refused before it fills the memory."""
+_BLOCK_BYTES: Final = 2048
+"""Read at once of a compressed file: the most that zstd makes of it is 64 MB."""
 
 Outcome = Literal["invoke", "ok", "fail", "info"]
 
@@ -163,11 +186,10 @@ def read_header(path: Path) -> HistoryHeader:
     Raises:
         HistoryError: not a history, or one of another version.
     """
-    try:
-        with path.open("rb") as stream:
-            line = stream.readline()
-    except OSError as error:
-        raise HistoryError(f"{path}: cannot be read ({error.strerror})") from None
+    return _header(path, next(_lines(path), b""))
+
+
+def _header(path: Path, line: bytes) -> HistoryHeader:
     try:
         header = _HEADER.decode(line)
     except msgspec.DecodeError as error:
@@ -197,22 +219,44 @@ def read_events(path: Path, *, torn: Literal["error", "stop"] = "error") -> Iter
 def read_marked(
     path: Path, *, torn: Literal["error", "stop"] = "error"
 ) -> Iterator[tuple[Event, int]]:
-    """Each outcome with the length of the file, in bytes, up to and with its line."""
-    read_header(path)
-    with path.open("rb") as stream:
-        end = len(stream.readline())
-        for number, line in enumerate(stream, 2):
-            whole = line.endswith(b"\n")
-            if not whole and torn == "stop":
-                return
-            try:
-                event = _EVENT.decode(line)
-            except msgspec.DecodeError as error:
-                cut = "" if whole else "; the run was cut short here: run it again to go on"
-                raise HistoryError(f"{path}:{number}: malformed event ({error}){cut}") from None
-            end += len(line)
-            if event.type != "invoke":
-                yield event, end
+    """Each outcome with the length of the history, in bytes, up to and with its line."""
+    lines = _lines(path)
+    first = next(lines, b"")
+    _header(path, first)
+    end = len(first)
+    for number, line in enumerate(lines, 2):
+        whole = line.endswith(b"\n")
+        if not whole and torn == "stop":
+            return
+        try:
+            event = _EVENT.decode(line)
+        except msgspec.DecodeError as error:
+            cut = "" if whole else "; the run was cut short here: run it again to go on"
+            raise HistoryError(f"{path}:{number}: malformed event ({error}){cut}") from None
+        end += len(line)
+        if event.type != "invoke":
+            yield event, end
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with _opened(path) as stream:
+            for number, line in enumerate(iter(partial(stream.readline, LONGEST_BYTES), b""), 1):
+                if len(line) == LONGEST_BYTES:
+                    raise HistoryError(
+                        f"{path}:{number}: longer than {LONGEST_BYTES >> 20} MB, and no line of a"
+                        " history; run again with fresh=true"
+                    )
+                yield line
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+class Observer(Protocol):
+    """Takes the events of a run in order, and keeps of them what it needs."""
+
+    def observe(self, step: Step, event: Event) -> None:
+        """Take in what became of one step."""
 
 
 def joined(script: Script, events: Iterable[Event]) -> Iterator[tuple[Step, Event]]:
@@ -221,11 +265,194 @@ def joined(script: Script, events: Iterable[Event]) -> Iterator[tuple[Step, Even
         yield script.steps[event.i], event
 
 
+class Reading:
+    """One pass over a history that also counts its steps and works out its fingerprint.
+
+    Iterating gives the outcomes in order; once they have been given they do not come again.
+
+    Args:
+        path: the history file.
+
+    Raises:
+        HistoryError: it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header = read_header(path)
+        self.steps = 0
+        self._digest = hashlib.sha256(_ENCODER.encode(self.header))
+        self._events = read_events(path)
+
+    def __iter__(self) -> Iterator[Event]:
+        for event in self._events:
+            self.steps += 1
+            self._digest.update(_ENCODER.encode(_timeless(event)))
+            yield event
+
+    def fingerprint(self) -> str:
+        """Of the whole history; what nobody has read yet is read now."""
+        for _ in self:
+            pass
+        return self._digest.hexdigest()
+
+
+def _timeless(event: Event) -> Event:
+    """The same without what is not compared."""
+    usage = {phase: msgspec.structs.replace(used, ms=0.0) for phase, used in event.usage.items()}
+    return msgspec.structs.replace(
+        event, ms=0.0, settle_ms=0.0, size_bytes=None, remains=None, usage=usage
+    )
+
+
 def fingerprint(path: Path) -> str:
     """sha256 of a history without its wall times: equal for equal behaviour."""
-    digest = hashlib.sha256(_ENCODER.encode(read_header(path)))
-    for event in read_events(path):
-        event.ms, event.settle_ms, event.size_bytes, event.remains = 0.0, 0.0, None, None
-        event.usage = {p: msgspec.structs.replace(u, ms=0.0) for p, u in event.usage.items()}
-        digest.update(_ENCODER.encode(event))
-    return digest.hexdigest()
+    return Reading(path).fingerprint()
+
+
+# ---------------------------------------------------------------- compressed
+
+
+def stored(path: Path) -> Path:
+    """Where the history lies that belongs at `path`: there, or compressed beside it.
+
+    The plain one counts where both are there. It is never older: whoever was stopped while
+    changing one into the other had not yet removed the one that was whole before.
+    """
+    packed = _packed(path)
+    return packed if packed.exists() and not path.exists() else path
+
+
+def find(folder: Path, name: str) -> list[Path]:
+    """The histories of a folder whose plain names match a pattern, each once and as it is stored."""
+    plain = {path.with_name(path.name.removesuffix(COMPRESSED)) for path in folder.glob(f"{name}*")}
+    return [stored(path) for path in sorted(plain) if path.match(name)]
+
+
+def compress(path: Path) -> None:
+    """Put a compressed history in the place of a plain one.
+
+    It is written beside the plain one, read back and compared with it, and only then is the plain
+    one removed: whenever this is stopped, one of the two is whole, and doing it again ends it. The
+    time of the last change stays that of the run.
+
+    Raises:
+        HistoryError: what was written reads otherwise.
+        OSError: there is no room; the plain one is as it was.
+    """
+    import zstandard
+
+    told, packed = path.stat(), _packed(path)
+    with _beside(packed) as part, path.open("rb") as plain:
+        digest = hashlib.sha256()
+        with part.open("wb") as out:
+            packer = zstandard.ZstdCompressor(write_checksum=True)
+            with packer.stream_writer(out, size=told.st_size, closefd=False) as into:
+                while block := plain.read(1 << 20):
+                    digest.update(block)
+                    into.write(block)
+            _to_disk(out)
+        with _unpacked(part) as back:
+            if hashlib.file_digest(back, "sha256").digest() != digest.digest():
+                raise HistoryError(f"{packed}: reads otherwise than it was written; {path} stays")
+        os.utime(part, ns=(told.st_atime_ns, told.st_mtime_ns))
+    path.unlink()
+
+
+def expand(path: Path) -> None:
+    """Put a plain history in the place of a compressed one; harmless where it is plain.
+
+    Args:
+        path: of either.
+
+    Raises:
+        HistoryError: the compressed one is broken.
+        OSError: there is no room; the compressed one is as it was.
+    """
+    plain = path.with_name(path.name.removesuffix(COMPRESSED))
+    packed = _packed(plain)
+    if packed.exists() and not plain.exists():
+        with _beside(plain) as part, _unpacked(packed) as stream, part.open("wb") as out:
+            shutil.copyfileobj(stream, out, 1 << 20)
+            _to_disk(out)
+    packed.unlink(missing_ok=True)
+
+
+def _packed(path: Path) -> Path:
+    return path.with_name(path.name + COMPRESSED)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A file to be written that takes the place of `path` when it is whole, or leaves nothing."""
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        os.replace(part, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the new name is on disk before the old file goes
+        finally:
+            os.close(folder)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _to_disk(stream: IO[bytes]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    return _unpacked(path) if path.suffix == COMPRESSED else path.open("rb")
+
+
+def _unpacked(path: Path) -> io.BufferedReader:
+    return io.BufferedReader(_Unpacked(path), 1 << 17)
+
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file holds; that it is cut short is an error, not its end."""
+
+    def __init__(self, path: Path) -> None:
+        import zstandard
+
+        self._path, self._broken = path, zstandard.ZstdError
+        self._unpacker = zstandard.ZstdDecompressor().decompressobj()
+        self._stream = path.open("rb")
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        into = memoryview(buffer)
+        while not self._rest and (block := self._stream.read(_BLOCK_BYTES)):
+            self._rest = memoryview(self._unpack(block))
+        if not self._rest and not self._unpacker.eof:
+            raise self._refused("is cut short")
+        count = min(len(into), len(self._rest))
+        into[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def _unpack(self, block: bytes) -> bytes:
+        if self._unpacker.eof:
+            raise self._refused("goes on behind its end")
+        try:
+            found = self._unpacker.decompress(block)
+        except self._broken as error:
+            raise self._refused(f"is broken ({error})") from None
+        if self._unpacker.unused_data:
+            raise self._refused("goes on behind its end")
+        return found
+
+    def _refused(self, why: str) -> HistoryError:
+        return HistoryError(
+            f"{self._path}: {why}; put back the file as it was, or run again with fresh=true"
+        )
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

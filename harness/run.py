@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from steeltrap.harness.checks import score
+from steeltrap.harness.checks import Standing, score
+from steeltrap.harness.checks.sighting import Comparison
 from steeltrap.harness.drive import OnEvent, RunStopped, drive
 from steeltrap.harness.evidence import CUTOFFS, evidence_rows
 from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.gateway.prices import cost_usd
-from steeltrap.harness.growth import growth
-from steeltrap.harness.history import HistoryError, fingerprint, joined, read_events, read_header
+from steeltrap.harness.growth import Growth
+from steeltrap.harness.history import Event, HistoryError, Reading, joined, read_events
 from steeltrap.harness.memory import Erases, Memory, MemoryFault, Told
-from steeltrap.harness.metrics import timing
+from steeltrap.harness.metrics import Times
 from steeltrap.harness.models import Usage, UsesModels
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
 from steeltrap.harness.remains import Search, Vectors
 from steeltrap.harness.requests import requests
-from steeltrap.harness.script import Script
+from steeltrap.harness.script import Probe, Script, Step, TwinSpec
 from steeltrap.harness.store import Cell
-from steeltrap.harness.twins import chosen, compare, twin_script
+from steeltrap.harness.twins import Seen, Sightings, chosen, compare, sightings, twin_script
 
 __all__ = ["run_cell", "score_cell"]
 
@@ -64,15 +65,16 @@ def run_cell(
             search = Search(folder, script, embed)
         _drive(memory, script, history, folder, cell.spec.limit, gateway, search, on_event)
 
+    cell.expand()
     live(script, cell.history, cell.folder / "memory", on_event)
     cell.twins.mkdir(exist_ok=True)
     twins = chosen(script, cell.spec.twins)
     for twin in twins:
         other = twin_script(script, twin)
-        live(other, _twin_history(cell, twin.name), cell.twins / "memory")
+        live(other, cell.twin_history(twin.name), cell.twins / "memory")
     if any(twin.about != "reading" for twin in twins):
         for number in range(cell.spec.repeats):
-            live(script, _twin_history(cell, f"again-{number}"), cell.twins / "memory")
+            live(script, cell.twin_history(f"again-{number}"), cell.twins / "memory")
     return score_cell(cell, script, reader)
 
 
@@ -88,41 +90,63 @@ def score_cell(cell: Cell, script: Script, reader: Reader | None = None) -> Reco
         HistoryError: the history is missing, cut short, or not of this script.
     """
     reader = reader or READERS[cell.spec.reader]()
-    pairs = [
-        (twin, _twin_history(cell, twin.name))
+    twins = {
+        twin.name: (twin, Reading(history))
         for twin in script.header.twins
-        if _twin_history(cell, twin.name).exists()
-    ]
-    again = sorted(cell.twins.glob("again-*.history.jsonl"))
+        if (history := cell.twin_history(twin.name)).exists()
+    }
+    main, again = Reading(cell.history), [Reading(history) for history in cell.repeats()]
+    times, growing, seen, public = Times(), Growth(), Sightings(), _Public()
+    compared = [seen] if any(twin.about != "reading" for twin, _ in twins.values()) else []
     scored = score(
-        script,
-        read_events(cell.history),
-        capabilities=read_header(cell.history).capabilities,
-        reader=reader,
-        twins=[compare(script, twin, cell.history, history, again) for twin, history in pairs],
-    )
+        script, main, capabilities=main.header.capabilities, reader=reader,
+        twins=_compared(script, list(twins.values()), cell.history, seen.found, again),
+        beside=[times, growing, public, *compared],
+    )  # fmt: skip
     outcome = scored.outcome
-    _refuse_half(cell.history, outcome.steps, script)
-    for twin, history in pairs:
-        _refuse_half(history, sum(1 for _ in read_events(history)), twin_script(script, twin))
-    for history in again:
-        _refuse_half(history, sum(1 for _ in read_events(history)), script)
-    outcome.evidence = evidence_rows(
-        joined(script, read_events(cell.history)),
-        cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
-        without=_known_defects(script),
-    )
-    outcome.requests = requests(joined(script, read_events(cell.history)))
+    outcome.fingerprint = main.fingerprint()
+    outcome.twins = {name: there.fingerprint() for name, (_, there) in twins.items()}
+    _refuse_half(main, script)
+    for twin, there in twins.values():
+        _refuse_half(there, twin_script(script, twin))
+    for one in again:
+        one.fingerprint()  # reads it to the end
+        _refuse_half(one, script)
+    if public.asks:
+        outcome.evidence = evidence_rows(
+            joined(script, read_events(cell.history)),
+            cutoffs=[k for k in CUTOFFS if k <= cell.spec.limit],
+            without=_known_defects(script),
+        )
+        outcome.requests = requests(joined(script, read_events(cell.history)))
     asked = sum(outcome.usage.values(), Usage())
     outcome.cost_usd = cost_usd(str(cell.spec.model.get("model", "")), asked)
-    outcome.fingerprint = fingerprint(cell.history)
-    outcome.twins = {twin.name: fingerprint(history) for twin, history in pairs}
-    record = Record(
-        spec=cell.spec, outcome=outcome, timing=timing(joined(script, read_events(cell.history)))
-    )
-    record.timing.growth = growth(joined(script, read_events(cell.history)))
+    record = Record(spec=cell.spec, outcome=outcome, timing=times.finish())
+    record.timing.growth = growing.finish()
     cell.finish(record, scored.violations)
     return record
+
+
+class _Public:
+    """Notes whether anything was asked as of public data."""
+
+    asks = False
+
+    def observe(self, step: Step, event: Event) -> None:  # noqa: ARG002
+        if isinstance(step, Probe) and step.ask == "evidence":
+            self.asks = True
+
+
+def _compared(
+    script: Script, pairs: Sequence[tuple[TwinSpec, Reading]], here: Path, seen: Seen,
+    again: Sequence[Reading],
+) -> Iterator[tuple[TwinSpec, Standing, Standing] | Comparison]:  # fmt: skip
+    """What the check of each pair of twins needs, a pair at a time."""
+    null: list[Seen] = []
+    if any(twin.about != "reading" for twin, _ in pairs):
+        null = [sightings(script, one) for one in again]
+    for twin, there in pairs:
+        yield compare(script, twin, here, there, null, seen=seen)
 
 
 def _known_defects(script: Script) -> list[str]:
@@ -131,11 +155,11 @@ def _known_defects(script: Script) -> list[str]:
     return [name for name, key in public.items() if key in script.header.settings]
 
 
-def _refuse_half(history: Path, steps: int, script: Script) -> None:
+def _refuse_half(read: Reading, script: Script) -> None:
     """A history that was cut between two lines reads well and says too little."""
-    if steps < len(script.steps):
+    if read.steps < len(script.steps):
         raise HistoryError(
-            f"{history}: ends after {steps} of {len(script.steps)} steps; run it again to go on"
+            f"{read.path}: ends after {read.steps} of {len(script.steps)} steps; run it again to go on"
         )
 
 
@@ -174,7 +198,3 @@ def _open(memory: Memory, folder: Path) -> None:
     except Exception as error:  # whatever it is, this memory cannot be run, and others can
         words = str(error) if isinstance(error, MemoryFault) else f"{type(error).__name__}: {error}"
         raise RunStopped(f"it cannot be opened: {words}") from error
-
-
-def _twin_history(cell: Cell, name: str) -> Path:
-    return cell.twins / f"{name}.history.jsonl"

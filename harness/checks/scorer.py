@@ -23,7 +23,7 @@ from steeltrap.harness.checks.retention import Retention
 from steeltrap.harness.checks.sheet import Listing, View
 from steeltrap.harness.checks.sighting import Compared, Comparison
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
-from steeltrap.harness.history import Event, joined
+from steeltrap.harness.history import Event, Observer, joined
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.readers import Catalogue, Claim, Reader
@@ -471,6 +471,7 @@ def score(
     capabilities: list[str],
     reader: Reader,
     twins: Iterable[tuple[TwinSpec, Standing, Standing] | Comparison] = (),
+    beside: Sequence[Observer] = (),
 ) -> Scored:
     """Score a whole history.
 
@@ -479,11 +480,15 @@ def score(
         events: the outcomes, in order.
         capabilities: of the memory, as the history names them.
         reader: turns what was served into answers.
-        twins: for each pair, how it stood, or what was seen, in this run and in its twin.
+        twins: for each pair, how it stood, or what was seen, in this run and in its twin; taken when
+            the events are through.
+        beside: others who need the same events, shown each of them in the same pass.
     """
     scorer = Scorer(script.header, capabilities, reader)
+    observers = (scorer, *beside)
     for step, event in joined(script, events):
-        scorer.observe(step, event)
+        for one in observers:
+            one.observe(step, event)
     for pair in twins:
         if isinstance(pair, Comparison):
             scorer.compare(pair)

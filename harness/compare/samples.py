@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steeltrap.harness.history import fingerprint
+from steeltrap.harness.history import find, fingerprint
 from steeltrap.harness.models import Usage
 from steeltrap.harness.record import Outcome, Record, RecordError, RunSpec, read_record
 from steeltrap.harness.verdict import Validity, Violation
@@ -164,7 +164,7 @@ def _read_folder(folder: Path) -> Run:
     made = sample(
         read_record(folder / "record.json"), violations, _families(folder / "script.jsonl")
     )
-    again = sorted((folder / "twins").glob("again-*.history.jsonl"))
+    again = find(folder / "twins", "again-*.history.jsonl")
     if again:
         made.steady = all(fingerprint(one) == made.fingerprint for one in again)
     return Run(made, violations)
