@@ -98,7 +98,7 @@ def _percentiles(ms: array[float]) -> Percentiles:
 
     ordered = array("d", np.sort(np.frombuffer(ms)).tobytes())
     p50, p95, p99 = (round(percentile(ordered, share), 4) for share in (0.5, 0.95, 0.99))
-    return Percentiles(len(ms), p50, p95, p99, round(sum(ms), 3))
+    return Percentiles(len(ms), p50, p95, p99, round(sum(ordered), 3))
 
 
 def footprint_ratio(curve: Curve) -> float | None:
