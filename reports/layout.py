@@ -112,6 +112,10 @@ def _rich(table: Table) -> rich.table.Table:
             least = min(_WORD, max(map(len, words), default=1))
             drawn.add_column(Text(spelled(name)), min_width=least, overflow="fold")
         else:
+            if all(
+                len(line) < len(name) for row in table.rows for line in row[position].split("\n")
+            ):
+                name = "\n".join(name.split())
             long = any(
                 len(line) > _SENTENCE for row in table.rows for line in row[position].split("\n")
             )

@@ -64,15 +64,23 @@ _COSTS: Final = {
         "growth: slope of log active tokens over log turns.",
     ),
 }  # fmt: skip
+_ON_PAPER: Final = ("evidence",)
+"""Columns that a console has no room for."""
 
 
-def costs(records: Sequence[Record]) -> Table | None:
-    """Systems by recall, time of a retrieval, tokens and footprint; None where nothing was measured."""
+def costs(records: Sequence[Record], *, brief: bool = False) -> Table | None:
+    """Systems by recall, time of a retrieval, tokens and footprint; None where nothing was measured.
+
+    Args:
+        records: finished cells.
+        brief: without what a console has no room for.
+    """
     frames = {system: frame(own) for system, own in by_system(records).items()}
     numbers = [
         {"system": system, "measure": name, **_cost(table[measure.column], measure)}
         for system, table in frames.items()
         for name, measure in _COSTS.items()
+        if not (brief and name in _ON_PAPER)
     ]
     seen = {row["measure"] for row in numbers if row["value"] is not None}
     if not seen:

@@ -114,12 +114,12 @@ keeps no history that can be looked up
   over-bound (flat-window): nothing can be recovered
 
 What it gives and what it costs
-system       recall  evidence  p50 ms  p95 ms  tokens  footprint  growth
-────────────────────────────────────────────────────────────────────────
-flat-window   90.0%     95.0%    0.25    1.50   1,234          -       -
-ideal        100.0%     95.0%    0.25    1.50   1,234       1.00    0.40
+                      p50   p95
+system       recall    ms    ms  tokens  footprint  growth
+──────────────────────────────────────────────────────────
+flat-window   90.0%  0.25  1.50   1,234          -       -
+ideal        100.0%  0.25  1.50   1,234       1.00    0.40
   recall: set current values answered right.
-  evidence: right value among the items served.
   p50, p95: wall time of a retrieval, median over seeds.
   tokens: o200k_base, served to a query, mean.
   footprint: active over true tokens.
