@@ -8,6 +8,7 @@ class, as `system=package.module:Class`.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import importlib
@@ -34,6 +35,7 @@ __all__ = [
     "ABOUT",
     "ENTRY_POINTS",
     "SettingsError",
+    "assembled",
     "choices",
     "composed",
     "configs",
@@ -123,7 +125,7 @@ def points(given: Sequence[Override], own: Sequence[Override] = ()) -> list[list
     keys = {override.key_or_group for override in given}
     kept = [override for override in own if override.key_or_group not in keys]
     keys |= {override.key_or_group for override in own}
-    base = composed(experiment([*own, *given]))
+    base = _composed(tuple(experiment([*own, *given])))
     swept = [axis for axis in parsed(base.sweep) if axis.key_or_group not in keys]
     axes = [choices(override) for override in (*swept, *kept, *given)]
     return [list(point) for point in itertools.product(*axes)]
@@ -151,7 +153,7 @@ def _keys(groups: tuple[str, ...]) -> frozenset[str]:
             yield f"{above}{key}"
             yield from below(value, f"{above}{key}.")
 
-    node = OmegaConf.to_container(composed(list(groups)), resolve=False)
+    node = OmegaConf.to_container(_chosen(groups), resolve=False)
     return frozenset([*_GROUPS, *below(node, "")])
 
 
@@ -199,6 +201,71 @@ def composed(overrides: list[str]) -> DictConfig:
         raise SettingsError(f"unknown {group} '{name}'; known: {known}") from None
     except ConfigCompositionException as error:
         raise SettingsError(_in_words(error, overrides)) from None
+
+
+def assembled(overrides: Sequence[str]) -> DictConfig:
+    """What `composed` gives, put together from what was composed before; inside `configs`.
+
+    A sweep has few options of each group, and many combinations of them. An option sets its own
+    group alone, whatever is chosen beside it but an experiment, so each is composed once and
+    copied. Plain values are set in the way that Hydra sets them. Anything else, and anything that
+    is wrong, is composed as a whole, so that it gives what it always gave, errors included.
+
+    Raises:
+        SettingsError: an unknown key, group or option.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    chosen = tuple(word for word in overrides if word.partition("=")[0] in _GROUPS)
+    keys = [key_of(word) for word in chosen]
+    values = [_plain_value(word) for word in overrides if word not in chosen]
+    try:
+        if None in values or len(set(keys)) < len(keys):
+            return composed(list(overrides))
+        made = copy.deepcopy(_chosen(chosen))
+        for key, value in filter(None, values):
+            OmegaConf.update(made, key, value, merge=True)
+        return made
+    except (SettingsError, OmegaConfBaseException):
+        return composed(list(overrides))
+
+
+@functools.lru_cache(maxsize=64)
+def _chosen(choices: tuple[str, ...]) -> DictConfig:
+    """The settings of such choices, at most one of each group; not to be changed."""
+    from omegaconf import open_dict
+
+    leading = tuple(word for word in choices if key_of(word) == "experiment")
+    made = copy.deepcopy(_composed(leading))
+    with open_dict(made):
+        for word in choices:
+            if word in leading:
+                continue
+            alone = _composed((*leading, word))
+            if (group := key_of(word)) not in alone:  # nothing was chosen, as by system=null
+                return composed(list(choices))
+            made[group] = alone[group]
+    return made
+
+
+@functools.lru_cache(maxsize=256)
+def _composed(overrides: tuple[str, ...]) -> DictConfig:
+    """What `composed` gives; not to be changed."""
+    return composed(list(overrides))
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_value(word: str) -> tuple[str, Any] | None:
+    """Key and value of an override that changes one setting; None for any other kind."""
+    from hydra.core.override_parser.types import OverrideType
+
+    (override,) = parsed([word])
+    if override.type is not OverrideType.CHANGE or override.package is not None:
+        return None
+    if override.is_hydra_override() or override.is_sweep_override():
+        return None
+    return override.key_or_group, override.value()
 
 
 def _in_words(error: Exception, overrides: list[str]) -> str:

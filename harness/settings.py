@@ -20,6 +20,7 @@ import msgspec
 from steeltrap.harness.composing import (
     ABOUT,
     SettingsError,
+    assembled,
     choices,
     composed,
     configs,
@@ -173,6 +174,18 @@ class Settings:
             return msgspec.convert(own | asked, Limits, strict=False)
         except msgspec.ValidationError as error:
             raise SettingsError(f"limits: {error}".replace("`", "")) from None
+
+    @property
+    def cores(self) -> int:
+        """How many cores a cell of the system keeps busy.
+
+        Raises:
+            SettingsError: no whole number, or less than one.
+        """
+        cores = self.config.system.get("cores", 1)
+        if not isinstance(cores, int) or cores < 1:
+            raise SettingsError(f"system.cores={cores}: write a whole number, at least 1")
+        return cores
 
     @property
     def passes(self) -> list[str]:
@@ -479,7 +492,7 @@ def _docstring(target: str) -> str:
 
 
 def _cell(point: list[str]) -> Settings:
-    config = composed(point)
+    config = assembled(point)
     for key, least in _NUMBERS.items():
         if not isinstance(config[key], int) or config[key] < least:
             raise SettingsError(f"{key}={config[key]}: write a whole number, at least {least}")
@@ -496,7 +509,10 @@ def _cell(point: list[str]) -> Settings:
         ours.append("window=")
     if "answers" in config.system:
         ours += _NAMED
-    overridden = (part for part in point if part.lstrip("+").startswith(tuple(ours)))
+    overridden = (
+        part for part in point
+        if part.lstrip("+").startswith(tuple(ours)) and key_of(part) != "system.cores"
+    )  # fmt: skip
     return Settings(config, tuple(part.lstrip("+").removeprefix("system.") for part in overridden))
 
 

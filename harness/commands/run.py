@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.commands.report import Found, summary, write_folder, write_page
-from steeltrap.harness.commands.sweep import sweep
 from steeltrap.harness.commands.systems import install
 from steeltrap.harness.commands.watch import Watch
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.environments import EnvironmentMissing, find
+from steeltrap.harness.execution import Ran, sweep
 from steeltrap.harness.gateway.budget import Purse
 from steeltrap.harness.memory import capabilities
 from steeltrap.harness.record import read_record
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
 from steeltrap.harness.settings import Settings, SettingsError, cells, described
-from steeltrap.harness.store import Cell, StoreError, open_cell, read_cell
+from steeltrap.harness.store import Cell, StoreError, find_cells, open_cell, read_cell
 from steeltrap.reports.facts import distinct
 
 if TYPE_CHECKING:
@@ -53,12 +53,13 @@ def run(asked: Sequence[str], out: Console, aside: Console) -> None:
     planned, stopped = _runnable(every, aside)
     done: dict[Path, Found] = {}
     run_one = functools.partial(_one, Purse())
-    for settings, found in sweep(planned, every[0].config.processes, run_one, aside):
-        if isinstance(found, Path):
-            cell = read_cell(found)
-            done[found] = Found(cell, read_record(cell.record))
-        else:
-            stopped.append(f"{settings.system}, seed {settings.config.seed}: {found}")
+    with closing(sweep(planned, run_one, aside)) as ended:
+        for settings, found in ended:
+            if isinstance(found, Path):
+                cell = read_cell(found)
+                done[found] = Found(cell, read_record(cell.record))
+            else:
+                stopped.append(f"{settings.system}, seed {settings.config.seed}: {found}")
     if done:
         families = every[0].config.families
         summary(list(done.values()), planned[0].folder, out, families=families)
@@ -125,42 +126,40 @@ def score(folder: Path, out: Console) -> None:
     Raises:
         StoreError, ScriptError, HistoryError: nothing to score there, or it cannot be read.
     """
-    found = sorted(path.parent for path in folder.rglob("history.jsonl"))
+    found = find_cells(folder)
     if not found:
         raise StoreError(f"{folder}: holds no history.jsonl, so there is no run to score")
-    done = []
-    for path in found:
-        cell = read_cell(path)
-        done.append(Found(cell, score_cell(cell, Script.read(cell.script))))
+    done = [Found(cell, score_cell(cell, Script.read(cell.script))) for cell in found]
     summary(done, folder, out)
 
 
-def _one(purse: Purse, settings: Settings, place: str, aside: Console) -> Path:
-    """Run one cell, or find it finished; gives its folder."""
+def _one(purse: Purse, settings: Settings, place: str, aside: Console) -> Ran:
+    """Run one cell, or find it finished."""
     script = settings.script()
     with closing(settings.memory()) as memory:
         spec, able = settings.spec(script, memory), capabilities(memory)
     cell = open_cell(settings.folder, spec, script, fresh=settings.config.fresh, alone=True)
     try:
-        _recorded(settings, cell, script, able, place, aside, purse)
+        anew = _recorded(settings, cell, script, able, place, aside, purse)
     finally:
         cell.release()
-    return cell.folder
+    return Ran(cell.folder, anew)
 
 
 def _recorded(
     settings: Settings, cell: Cell, script: Script, able: list[str], place: str, aside: Console,
     purse: Purse,
-) -> None:  # fmt: skip
-    """Run a held cell where it is not finished."""
+) -> bool:  # fmt: skip
+    """Run a held cell where it is not finished; says whether it was run."""
     spec = cell.spec
     title = f"{place} {spec.system}, {spec.script}, seed {spec.seed}"
     if edited := _edited(settings.node["_target_"], cell):
         aside.print(f"{title}: {edited} was edited since; run anew", markup=False)
         cell = open_cell(settings.folder, spec, script, fresh=True)
     if cell.finished():
+        cell.compress()  # in case somebody was stopped before it was
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
-        return
+        return False
     reader = settings.reader()
     scorer = Scorer(script.header, able, reader)
     with settings.gateway(script, purse) as gateway, Watch(title, script, scorer, aside) as watch:
@@ -168,3 +167,4 @@ def _recorded(
             cell, settings.memory, script, reader, gateway=gateway, vectors=settings.vectors,
             on_event=watch,
         )  # fmt: skip
+    return True

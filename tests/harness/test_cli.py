@@ -51,6 +51,16 @@ class Dies(Slow):
     def ingest(self, turn):
         os.kill(os.getpid(), signal.SIGKILL)
 
+class Leaves(Slow):
+    'Ends its process as if all were well.'
+    def ingest(self, turn):
+        os._exit(0)
+
+class Quits(Slow):
+    'Wants to end its process.'
+    def open(self, folder):
+        raise SystemExit(3)
+
 class Nothing:
     pass
 
@@ -64,6 +74,8 @@ bad = slowmemory:Bad
 nothing = slowmemory:Nothing
 shut = slowmemory:Shut
 dies = slowmemory:Dies
+leaves = slowmemory:Leaves
+quits = slowmemory:Quits
 lacking = slowmemory:lacking
 gone = no_such_module:Memory
 """
@@ -150,16 +162,19 @@ def test_several_processes_find_the_same(shell: Shell) -> None:
     assert found[0] == found[1]
     assert len(found[0]) == 4
     said = shell("run", "system=flat", "seed=0,1", "processes=2", "model=upstream", "model.budget_usd=1", code=2)  # fmt: skip
-    assert "model.budget_usd is kept by one process: write processes=1" in said
+    assert "model.budget_usd is kept by one process: write execution=local processes=1" in said
 
 
-def test_a_process_that_dies_is_told_and_what_is_finished_stays(shell: Shell) -> None:
-    """No traceback and no waiting for what cannot come; the same command finds what was done."""
-    asked = ("run", "script=figure-1", "processes=2")
-    shell(*asked, "system=flat", "seed=0,1")
-    said = shell(*asked, "system=flat,dies", "seed=0,1", code=1)
-    assert "a process that ran cells has died" in said and "Traceback" not in said
+def test_a_process_that_dies_fails_its_cell_alone(shell: Shell) -> None:
+    """It is named with how it died, the others go on, and the same command finds what was done."""
+    asked = ("run", "script=figure-1", "processes=2", "seed=0,1")
+    said = shell(*asked, "system=dies,leaves,flat,quits", code=1)
+    for seed in (0, 1):
+        assert f"dies, seed {seed}: its process was killed by SIGKILL" in said
+        assert f"leaves, seed {seed}: its process ended with exit code 0" in said
+        assert f"quits, seed {seed}: a memory, or what it imports, called sys.exit(3)" in said
     assert len(list(shell.folder.rglob("record.json"))) == 2
+    assert "finished before" in shell(*asked, "system=flat")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
