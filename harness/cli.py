@@ -120,6 +120,19 @@ Makes what people take away from stored runs. Nothing is run.
 The same runs give the same files.
 """
 
+_COLUMNS_HELP: Final = """\
+Writes the steps of finished runs to one file, a row a step: what was done, what it took, what was
+served, and which violations it showed. Nothing is run.
+
+  steeltrap columns runs/main --to main.parquet
+  steeltrap columns runs/main/vector-adversarial-0-1b9f03c2 --to vector.csv
+
+In a notebook: from steeltrap.harness.columns import frame; frame("runs/main")
+
+A unit stands last in a column's name, as in served_tokens; what a kind of step does not have is
+empty. Where models were asked there are columns for each phase, as ingest_calls.
+"""
+
 _COMPARE_HELP: Final = """\
 Says whether NEW is worse than BASE: run folders, or baselines that `steeltrap baseline` wrote.
 
@@ -219,6 +232,9 @@ def _add_reports(commands: Any) -> None:
     report.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, or folders of them")  # fmt: skip
     report.add_argument("--to", type=Path, metavar="DIR", help="write figures and tables there")
     report.add_argument("--html", type=Path, metavar="FILE", help="write the page there")
+    columns = _told(commands, "columns", "stored runs as one table, a row a step", _COLUMNS_HELP)
+    columns.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, or folders of them")  # fmt: skip
+    columns.add_argument("--to", type=Path, required=True, metavar="FILE", help=".parquet or .csv")
     serve = commands.add_parser("serve", help="look at stored runs in a browser, on this machine alone")  # fmt: skip
     serve.add_argument("folder", type=Path, metavar="FOLDER", help="a folder of runs")
     serve.add_argument("--port", type=int, default=0, help="by default any free one")
@@ -411,7 +427,7 @@ def _dispatch(asked: argparse.Namespace) -> int:
             return _systems(asked, out)
         case "shrink" | "hunt" | "check":
             return _search(asked, out, aside)
-        case "report" | "serve" | "new":
+        case "report" | "columns" | "serve" | "new":
             _take_away(asked, out, aside)
         case "compare" | "baseline":
             return _compare(asked, out)
@@ -439,6 +455,10 @@ def _take_away(asked: argparse.Namespace, out: Console, aside: Console) -> None:
             from steeltrap.harness.commands.report import report
 
             report(asked.runs, out, aside, to=asked.to, html=asked.html)
+        case "columns":
+            from steeltrap.harness.commands.columns import columns
+
+            columns(asked.runs, asked.to, out, aside)
         case "serve":
             from steeltrap.harness.commands.serve import serve
 
