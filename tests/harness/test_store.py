@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from steeltrap.harness import store
+from steeltrap.harness import history, store
 from steeltrap.harness.record import Outcome, Record, RecordError, RunSpec, Timing
 from steeltrap.harness.script import Header, Op, Script, Turn
 from steeltrap.harness.store import CellBusy, StoreError, open_cell, read_cell, run_spec, write
@@ -189,3 +189,66 @@ def test_a_cell_is_run_by_one_process_alone(tmp_path: Path) -> None:
     assert held.script.exists()
     held.release()
     open_cell(tmp_path, spec, made, fresh=True, alone=True).release()
+
+
+def long_cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[store.Cell, bytes]:
+    """A cell with two histories that are long, and one that is not."""
+    monkeypatch.setattr(store, "COMPRESSED_FROM_BYTES", 1000)
+    made, data = open_cell(folder, spec(), script()), b"{}\n" * 1000
+    made.twins.mkdir()
+    made.history.write_bytes(data)
+    made.twin_history("again-0").write_bytes(data)
+    made.twin_history("again-1").write_bytes(data[:9])
+    return made, data
+
+
+def test_long_histories_of_a_finished_cell_are_compressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's and its twins', when the record is written; any editor opens the short ones."""
+    made, data = long_cell(tmp_path, monkeypatch)
+    made.finish(record(made.spec), [])
+    assert made.history.name == "history.jsonl.zst"
+    assert ["again-0.history.jsonl.zst", "again-1.history.jsonl"] == [path.name for path in made.repeats()]  # fmt: skip
+    assert [made.folder] == [cell.folder for cell in store.find_cells(tmp_path)]
+    made.expand()
+    assert [data, data, data[:9]] == [p.read_bytes() for p in (made.history, *made.repeats())]
+    made.compress()
+    again = open_cell(tmp_path, spec(), script(), fresh=True)
+    assert ["script.jsonl", "spec.json"] == sorted(p.name for p in again.folder.glob("[!.]*"))
+
+
+def test_histories_stay_where_they_cannot_be_compressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk, or beside another process, a finished cell stays finished, and is read."""
+    made, data = long_cell(tmp_path, monkeypatch)
+    other = read_cell(made.folder)
+    other.hold()
+    made.finish(record(made.spec), [])
+    assert data == made.history.read_bytes()
+    other.release()
+
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(history, "compress", full)
+        made.compress()
+    assert made.finished()
+    assert data == made.history.read_bytes()
+    made.compress()
+    assert made.history.name == "history.jsonl.zst"
+
+
+def test_a_cell_that_is_held_stays_held_while_its_histories_are_compressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs a cell keeps it until it lets go of it."""
+    made, _ = long_cell(tmp_path, monkeypatch)
+    made.hold()
+    made.compress()
+    assert made.history.name == "history.jsonl.zst"
+    with pytest.raises(CellBusy):
+        read_cell(made.folder).hold()
+    made.release()
