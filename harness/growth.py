@@ -140,19 +140,19 @@ class Growth:
         """
         if self._turns < LEAST_TURNS:
             return []
-        end = self._next if self._turns == self._next else self._kept
-        if WINDOW * end >= (self._points[-1].turns if self._points else 0):
-            self._close(end)
+        self._close(self._next if self._turns == self._next else self._kept)
         return self._points
 
     def _close(self, turns: int) -> None:
-        """The costs at a length, if any turn of its window was taken in."""
-        found = {
-            cost: values
-            for cost, track in self._tracks.items()
-            if (values := track.after(WINDOW * turns))
-        }
-        if "ingest_ms" in found:
+        """The costs at a length; or, if no turn of its window was taken in, where the last one was."""
+        if self._kept <= WINDOW * turns:
+            turns = self._kept
+        if self._kept and WINDOW * turns >= (self._points[-1].turns if self._points else 0):
+            found = {
+                cost: values
+                for cost, track in self._tracks.items()
+                if (values := track.after(WINDOW * turns))
+            }
             self._points.append(self._point(turns, found))
         self._tracks.clear()
 
