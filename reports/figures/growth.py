@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from steeltrap.harness.record import Record
@@ -98,6 +99,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], of_unit: f
     axes.set_xscale("log")
     axes.set_yscale("log")
     shown = rows.assign(**{column: rows[column] / of_unit for column in ("value", "low", "high")})
+    axes.set_ylim(*_room(shown))
     _guide(axes, shown)
     for name, own in shown.groupby("system", sort=False):
         if name:
@@ -114,8 +116,16 @@ def _guide(axes: Axes, rows: pd.DataFrame) -> None:
     least = rows[rows["turns"] == first]["value"].min()
     axes.plot(
         [first, last], [least, least * last / first], color=GREY, lw=0.6, alpha=0.6, zorder=0,
-        gid="guide", scalex=False, scaley=False,
+        gid="guide",
     )  # fmt: skip
+
+
+def _room(rows: pd.DataFrame) -> tuple[float, float]:
+    """From below the least to above the most, over two powers of ten or more: what hardly changes
+    looks flat."""
+    least, most = rows[["value", "low"]].min().min(), rows[["value", "high"]].max().max()
+    wider = max(1.5, 10 / sqrt(most / least))
+    return least / wider, most * wider
 
 
 def _decades(axis: Axis) -> None:
