@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -172,7 +172,7 @@ def _asked(cells: Iterable[Cell]) -> list[str]:
 def _schema(phases: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    types = {"text": pa.string(), "time": pa.timestamp("s"), "int64": pa.int64(), "double": pa.float64()}  # fmt: skip
+    types = {"text": pa.string(), "time": pa.timestamp("ms"), "int64": pa.int64(), "double": pa.float64()}  # fmt: skip
     fields = [pa.field(c.name, types[c.values], metadata={"about": c.about}) for c in COLUMNS]
     for phase in phases:
         for end, field in USAGE.items():
@@ -293,10 +293,11 @@ def write(
         os.replace(part, path)
     except OSError as error:
         raise StoreError(
-            f"{path}: cannot be written ({error.strerror}); make room, or choose another place"
+            f"{path}: cannot be written ({error.strerror or error}); make room, or choose another place"
         ) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)  # half of it
     return count
 
 
