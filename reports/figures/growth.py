@@ -103,7 +103,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], of_unit: f
     _guide(axes, shown)
     for name, own in shown.groupby("system", sort=False):
         if name:
-            points(axes, own["turns"], own, looks[str(name)])
+            points(axes, list(own["turns"]), own, looks[str(name)])
         else:
             axes.plot(own["turns"], own["value"], color=GREY, lw=3, alpha=0.45, zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
