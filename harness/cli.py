@@ -161,6 +161,32 @@ certainly worse outweighs what cannot be judged.
 """
 
 
+_LOAD_HELP: Final = """\
+Puts an open load to a memory: many tenants, each operation at its time, whoever is still waiting.
+
+  steeltrap load system=flat
+  steeltrap load system=relational rate=50,100,200 seconds=20 tenants=16
+  steeltrap load system=gem faults=some
+
+  system=NAME           a memory, with settings as in `run`
+  rate=N[,N]            operations a second; by default doubled until the bound breaks, and then
+                        what lies between, which finds the knee
+  seconds=N             how long they keep coming at each rate (10)
+  tenants=N             that tell and ask at once (8)
+  writes=SHARE          of the operations (0.5)
+  traced=SHARE          of the writes that are looked for until they can be read (0.2)
+  arrivals=NAME         poisson, or constant: at equal distances
+  threads=N             that ask (16; 1 where the system does not claim that several may)
+  bound_ms=N            what the 99th percentile has to keep (500)
+  warm_s=N patience_s=N left out of the histograms at the beginning (0.5); waited for at the end (30)
+  seed=N                another load of the same kind (0)
+  fresh=true            measures again what was measured
+
+Latency counts from when an operation was meant to start. No value is written twice, so each answer
+is held against every order of the operations that is possible: what is lost, doubled, stale or
+another tenant's is named. The same command goes on at the rate where it was stopped.
+"""
+
 _JUDGING: Final = (["check"], ["compare"])
 """Commands whose exit code 1 is a verdict."""
 
@@ -217,6 +243,11 @@ def parser() -> argparse.ArgumentParser:
     validate.add_argument("--full", action="store_true", help="50 seeds instead of a handful")
     validate.add_argument("--seeds", type=int, metavar="N", help="so many seeds")
     _add_search(commands)
+    load = _told(
+        commands, "load", "many tenants at once: latency, lag, and what was lost", _LOAD_HELP
+    )
+    load.usage = "steeltrap load system=NAME [rate=N,...] [KEY=VALUE ...]"
+    load.add_argument("settings", nargs="+", metavar="KEY=VALUE", help=argparse.SUPPRESS)
     _add_systems(commands)
     _add_reports(commands)
     _add_compare(commands)
@@ -425,6 +456,10 @@ def _dispatch(asked: argparse.Namespace) -> int:
             return _validate(asked, out)
         case "systems":
             return _systems(asked, out)
+        case "load":
+            from steeltrap.harness.commands.load import load
+
+            return 0 if load(asked.settings, out, aside) else 130
         case "shrink" | "hunt" | "check":
             return _search(asked, out, aside)
         case "report" | "columns" | "serve" | "new":

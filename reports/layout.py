@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import rich.table
     from rich.console import Console
 
-__all__ = ["escaped", "markdown", "page", "show"]
+__all__ = ["escaped", "markdown", "page", "show", "show_table"]
 
 FAMILIES_SHOWN: Final = ("reported",)
 """Scripts whose families are what is asked about, so that they belong on the console."""
@@ -54,12 +54,13 @@ def show(
         for fact in (*facts(group), *notes):
             console.print(spelled(fact), highlight=False, markup=False)
         for table in _shown(group):
-            _print(table, console)
+            show_table(table, console)
     for table in of_families(records, brief=True) if families else ():
-        _print(table, console)
+        show_table(table, console)
 
 
-def _print(table: Table, console: Console) -> None:
+def show_table(table: Table, console: Console) -> None:
+    """Print one table, with its title above and its notes below."""
     console.print()
     console.print(table.title, style="table.title", highlight=False, markup=False)
     console.print(_rich(table))

@@ -9,13 +9,12 @@ from __future__ import annotations
 from steeltrap.harness.load.judging import NAMES, Findings, judge
 from steeltrap.harness.load.measuring import alone, at_rate, next_rate
 from steeltrap.harness.load.plan import LoadSettings, Plan, planned
-from steeltrap.harness.load.record import LoadError, LoadRecord, LoadSpec, Step, read_load
+from steeltrap.harness.load.record import LoadRecord, LoadSpec, Step, read_load
 from steeltrap.harness.load.running import Trace, apply
 
 __all__ = [
     "NAMES",
     "Findings",
-    "LoadError",
     "LoadRecord",
     "LoadSettings",
     "LoadSpec",

@@ -10,8 +10,9 @@ import msgspec
 
 __all__ = ["Histogram", "HistogramMissing", "percentile_ms"]
 
-_LONGEST_US: Final = 24 * 3600 * 10**6
+_LONGEST_US: Final = 3600 * 10**6
 _DIGITS: Final = 3
+_PERCENTS: Final = (50, 90, 99, 99.9)
 
 
 class HistogramMissing(RuntimeError):
@@ -41,11 +42,12 @@ class Histogram(msgspec.Struct, kw_only=True):
         made = _made()
         for ms in latencies_ms:
             made.record_value(min(_LONGEST_US, max(1, round(1000 * ms))))
-        p50, p90, p99, p999 = (made.get_value_at_percentile(p) / 1000 for p in (50, 90, 99, 99.9))
+        n = made.get_total_count()
+        found = made.get_percentile_to_value_dict(_PERCENTS) if n else dict.fromkeys(_PERCENTS, 0)
+        p50, p90, p99, p999 = (found[percent] / 1000 for percent in _PERCENTS)
         return cls(
-            n=made.get_total_count(), p50_ms=p50, p90_ms=p90, p99_ms=p99, p999_ms=p999,
-            max_ms=made.get_max_value() / 1000 if made.get_total_count() else 0.0,
-            hdr=made.encode().decode(),
+            n=n, p50_ms=p50, p90_ms=p90, p99_ms=p99, p999_ms=p999,
+            max_ms=made.get_max_value() / 1000 if n else 0.0, hdr=made.encode().decode(),
         )  # fmt: skip
 
 

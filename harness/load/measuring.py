@@ -12,12 +12,12 @@ import msgspec
 
 from steeltrap.harness.load.histogram import Histogram
 from steeltrap.harness.load.judging import Findings, judge
-from steeltrap.harness.load.plan import Plan, planned
+from steeltrap.harness.load.plan import LoadSettings, Plan, planned
 from steeltrap.harness.load.record import LoadRecord, LoadSpec, Step
 from steeltrap.harness.load.running import Done, Trace, apply
 from steeltrap.harness.memory import Memory
 
-__all__ = ["alone", "at_rate", "next_rate"]
+__all__ = ["alone", "at_rate", "next_rate", "plan_alone"]
 
 Opened = Callable[[Plan], AbstractContextManager[Memory]]
 """Opens an empty memory that is to be asked what stands in a plan."""
@@ -38,16 +38,15 @@ def alone(spec: LoadSpec, opened: Opened) -> Step:
 
     It warms up whatever a process does but once, and says how often a value is listed as a rule.
     """
-    plan = plan_alone(spec)
+    plan = plan_alone(spec.load)
     with opened(plan) as memory:
         trace = apply(memory, plan, limit=spec.run.limit, threads=1, in_turn=True)
     return _step(plan, trace, judge(plan, trace), rate=0.0, warm_s=0.0)
 
 
-def plan_alone(spec: LoadSpec) -> Plan:
+def plan_alone(load: LoadSettings) -> Plan:
     """What `alone` puts to a memory."""
-    load = msgspec.structs.replace(spec.load, seconds=_ALONE_S, traced=0.0)
-    return planned(load, _ALONE_RATE)
+    return planned(msgspec.structs.replace(load, seconds=_ALONE_S, traced=0.0), _ALONE_RATE)
 
 
 def at_rate(spec: LoadSpec, rate: float, copies: int | None, opened: Opened) -> Step:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -10,16 +9,12 @@ import msgspec
 
 from steeltrap.harness.load.histogram import Histogram
 from steeltrap.harness.load.plan import LoadSettings
-from steeltrap.harness.record import RunSpec
+from steeltrap.harness.record import RecordError, RunSpec
 
-__all__ = ["LoadError", "LoadRecord", "LoadSpec", "Step", "knee", "read_load"]
+__all__ = ["LoadRecord", "LoadSpec", "Step", "knee", "read_load"]
 
 FORMAT: Final = "steeltrap-load"
 VERSION: Final = 1
-
-
-class LoadError(ValueError):
-    """A load cannot be run, or its record not be read; the message says why and what to do."""
 
 
 class LoadSpec(msgspec.Struct, kw_only=True):
@@ -104,11 +99,9 @@ class LoadRecord(msgspec.Struct, kw_only=True):
         """The highest rate that held, with all below it; None: none did."""
         return knee(self.steps, self.spec.bound_ms)
 
-    def write(self, path: Path) -> None:
-        """Write it whole or not at all."""
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
-        os.replace(part, path)
+    def encoded(self) -> bytes:
+        """As it is written."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
 
 def knee(steps: list[Step], bound_ms: float) -> float | None:
@@ -125,16 +118,18 @@ def read_load(path: Path) -> LoadRecord:
     """The record of a load.
 
     Raises:
-        LoadError: there is none, or it is damaged or of another version.
+        RecordError: there is none, or it is damaged or of another version.
     """
     try:
         record = msgspec.json.decode(path.read_bytes(), type=LoadRecord)
     except OSError as error:
-        raise LoadError(f"{path}: {error.strerror}") from None
+        raise RecordError(f"{path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LoadError(f"{path}: no record of a load ({error}); delete it and run again") from None
+        raise RecordError(
+            f"{path}: no record of a load ({error}); delete it and run again"
+        ) from None
     if (record.format, record.version) != (FORMAT, VERSION):
-        raise LoadError(
+        raise RecordError(
             f"{path}: {record.format} {record.version}, and this is {FORMAT} {VERSION}; run again"
         )
     return record
