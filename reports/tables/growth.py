@@ -141,17 +141,18 @@ def growth_costs(records: Sequence[Record], *, brief: bool = False) -> Table | N
     there = {row["at"] for row in numbers}
     ends = {row["turns"] for row in numbers if row["at"] == _END}
     columns = [str(turns) for turns in _SHOWN if str(turns) in there]
+    columns += [] if ends <= {*_SHOWN} else [_END]
     return crossed(
         "growth-costs", "What it takes at lengths of a life, in turns", numbers, _cost_said,
         down={"cost": "cost", "system": "system"}, across="at",
-        columns=columns if ends <= {*_SHOWN} else [*columns, _END],
+        columns=columns,
         head=lambda at: at if at == _END else f"{int(at):,}",
         said={cost: COSTS[cost].words for cost in found}, once=True,
         notes=[
             "Times are the system's own, without its models: the median of the window, mean over "
             "seeds. Tokens are those of o200k_base. What is active, on disk and worth keeping is what "
-            "was seen last. whole life: all that keeping the turns took up to then, without questions. "
-            "end: where a system came to.",
+            "was seen last. whole life: all that keeping the turns took up to then, without questions.",
+            *(["end: where a system came to."] if _END in columns else []),
         ],
     )  # fmt: skip
 
