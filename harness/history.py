@@ -16,6 +16,7 @@ import hashlib
 import io
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 __all__ = [
+    "End",
     "Event",
     "HistoryError",
     "HistoryHeader",
@@ -42,6 +44,7 @@ __all__ = [
     "Remains",
     "Salience",
     "compress",
+    "ending",
     "expand",
     "find",
     "fingerprint",
@@ -58,6 +61,8 @@ COMPRESSED: Final = ".zst"
 """Ends the name of a compressed history."""
 LONGEST_BYTES: Final = 1 << 28
 """Of one line: what is longer is refused before it fills the memory."""
+_END: Final = b'{"end":'
+"""Begins the last line of a run that ended early."""
 _BLOCK_BYTES: Final = 2048
 """Read at once of a compressed file: the most that zstd makes of it is 64 MB."""
 
@@ -117,6 +122,9 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Position of the step in the script, from 0."""
     type: Outcome
     """ok: done; fail: certainly not done; info: nobody knows."""
+    worker: Literal["", "died", "gone"] = ""
+    """died: the memory's process ended here, and whatever lives on does so without this step; gone:
+    it had ended for good, so the step was not tried."""
     via: Literal["", "fork", "in-script", "listing"] = ""
     """How a probe was observed (section 4 of the benchmark contract)."""
     ms: float = 0.0
@@ -151,9 +159,19 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """erasure, and the last step: what was found in the files; not compared."""
 
 
+class End(msgspec.Struct, kw_only=True):
+    """The last line of a run that ended before its script did; a run that goes on replaces it."""
+
+    end: str
+    """Why, and where."""
+    run_s: float
+    """The limit that ended it: with a larger one the run goes on."""
+
+
 _ENCODER = msgspec.json.Encoder()
 _EVENT = msgspec.json.Decoder(Event)
 _HEADER = msgspec.json.Decoder(HistoryHeader)
+_ENDING = msgspec.json.Decoder(End)
 
 
 class HistoryWriter:
@@ -171,11 +189,11 @@ class HistoryWriter:
         self._stream.write(b'{"i":%d,"type":"invoke"}\n' % i)
         self._stream.flush()
 
-    def outcome(self, event: Event) -> None:
-        """Say what became of it."""
+    def outcome(self, event: Event | End) -> None:
+        """Say what became of it, or that the run ends before it."""
         self._write(event)
 
-    def _write(self, line: HistoryHeader | Event) -> None:
+    def _write(self, line: HistoryHeader | Event | End) -> None:
         self._stream.write(_ENCODER.encode(line) + b"\n")
         self._stream.flush()
 
@@ -228,6 +246,10 @@ def read_marked(
         whole = line.endswith(b"\n")
         if not whole and torn == "stop":
             return
+        if line.startswith(_END):
+            if next(lines, b""):
+                raise HistoryError(f"{path}:{number}: goes on behind its end")
+            return
         try:
             event = _EVENT.decode(line)
         except msgspec.DecodeError as error:
@@ -236,6 +258,21 @@ def read_marked(
         end += len(line)
         if event.type != "invoke":
             yield event, end
+
+
+def ending(path: Path) -> End | None:
+    """How a run ended before its script did; None where it did not, or was cut short.
+
+    Raises:
+        HistoryError: the history cannot be read.
+    """
+    last = next(iter(deque(_lines(path), maxlen=1)), b"")
+    if not (last.startswith(_END) and last.endswith(b"\n")):
+        return None
+    try:
+        return _ENDING.decode(last)
+    except msgspec.DecodeError as error:
+        raise HistoryError(f"{path}: malformed last line ({error})") from None
 
 
 def _lines(path: Path) -> Iterator[bytes]:

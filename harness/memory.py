@@ -27,6 +27,7 @@ __all__ = [
     "Lists",
     "Maintains",
     "Memory",
+    "MemoryDied",
     "MemoryFault",
     "Query",
     "Recalls",
@@ -93,6 +94,13 @@ class MemoryFault(RuntimeError):
     """Raised by an adapter: the operation certainly did not happen (outcome `fail`).
 
     Any other exception leaves open whether it happened (outcome `info`).
+    """
+
+
+class MemoryDied(RuntimeError):
+    """The memory's process has ended, and nothing can be asked of it until it is opened again.
+
+    It is open whether the operation happened (outcome `info`).
     """
 
 

@@ -98,6 +98,8 @@ class Timing(msgspec.Struct, kw_only=True):
     """On disk at the last full gauge, where the system tells; file formats differ from run to run."""
     growth: list[CostAt] = []
     """What it took as its life grew longer; empty for short lives."""
+    run_s: float | None = None
+    """The limit at which the run, or one beside it, ended early; None: all went to their ends."""
 
 
 class Evidence(msgspec.Struct, kw_only=True):
