@@ -10,6 +10,7 @@ import msgspec
 
 from steeltrap.harness import compare as comparing
 from steeltrap.harness.settings import SettingsError
+from steeltrap.harness.store import write
 from steeltrap.reports import comparison as shown
 from steeltrap.reports.junit import junit_xml
 
@@ -89,4 +90,4 @@ def _once(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    write(path, data)

@@ -1,0 +1,280 @@
+"""Runs that are killed at any moment, and then asked for again by the same command.
+
+Where it counts the moment is a number of the script of calls that change files, not of seconds:
+every change of a file is a place to die before, in the middle of and after.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from steeltrap.harness import history
+from steeltrap.harness.history import HistoryError, fingerprint, read_events
+from steeltrap.harness.record import read_record
+from steeltrap.harness.script import Script, Turn
+
+RUN = ("run", "system=memories:Noted", "script=flip-flop", "script.turns=2", "observing=true")
+"""With a twin, and with a further run of the script."""
+HOWS = ("before", "half", "after")
+COMPRESSED: list[tuple[str, dict[str, Any]]] = [("whole", {"value": 1})]
+"""Every history is long enough to be compressed."""
+Key = tuple[tuple[str, ...], bool]
+
+
+class Whole:
+    """A run that nobody disturbed: what it has left, and the changes of files that it took."""
+
+    def __init__(self, commands: Any, folder: Path, words: tuple[str, ...], shims: Any) -> None:
+        self.words, self.shims = words, shims
+        log = folder.parent / "calls"
+        count = ("files", {"below": str(folder), "at": 0, "how": "", "log": str(log)})
+        self.seconds = commands(folder, *words, shims=[*shims, count]).seconds
+        self.calls = log.read_text().splitlines()
+        self.state = state(folder)
+        assert self.state["records"]
+
+
+def state(folder: Path) -> dict[str, Any]:
+    """All that a run leaves, without what differs from run to run: wall times."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        "files": [str(path.relative_to(folder)) for path in paths],
+        "records": [
+            msgspec.json.encode(read_record(path).outcome, order="sorted")
+            for path in paths if path.name == "record.json"
+        ],
+        "violations": [path.read_bytes() for path in paths if path.name == "violations.jsonl"],
+        "histories": [fingerprint(path) for path in histories(folder)],
+    }  # fmt: skip
+
+
+def histories(folder: Path) -> list[Path]:
+    """The histories of a run, in the order in which they are written."""
+    cells = sorted({path.parent for path in folder.rglob("spec.json")})
+    found: list[Path] = []
+    for cell in cells:
+        found += history.find(cell, "history.jsonl")
+        found += history.find(cell / "twins", "*.history.jsonl")
+    return found
+
+
+def recorded(path: Path) -> list[Any]:
+    """The outcomes that a history holds, up to where it was cut short."""
+    try:
+        return list(read_events(path, torn="stop"))
+    except HistoryError:  # not even its first line is whole
+        return []
+
+
+def turns_lost(folder: Path, notes: Path) -> int:
+    """How many turns the memory was given in its last life that no history tells of."""
+    lives = (
+        [life.split() for life in notes.read_text().split("open\n")[1:]] if notes.exists() else []
+    )
+    if not lives:
+        return 0
+    paths = histories(folder)
+    script = Script.read(next(folder.rglob("script.jsonl")))
+    turns = {i for i, step in enumerate(script.steps) if isinstance(step, Turn)}
+    told = [
+        sum(event.i in turns for event in recorded(path)) if path.stem.startswith("history") else 0
+        for path in paths
+    ]
+    # only the main run is as long as the script: twins may lack turns
+    return len(lives[0]) - told[0] if len(lives) == 1 and told else 0
+
+
+def killed_and_run_again(
+    commands: Any, whole: Whole, folder: Path, *, name: str, **how: Any
+) -> None:
+    """Kill a run, look at what is there, give the same command again, compare with the whole one."""
+    folder.mkdir()
+    notes = folder.parent / f"{folder.name}.notes"
+    shims = [*whole.shims, ("environment", {"ADVERSITY_NOTES": str(notes)}), *how.pop("shims", [])]
+    first = commands(folder, *whole.words, shims=shims, code=None, **how)
+    assert first.code in (0, -signal.SIGKILL), (name, first)
+    # what says that it is finished is whole, and right
+    for path in folder.rglob("record.json"):
+        done = msgspec.json.encode(read_record(path).outcome, order="sorted")
+        assert done in whole.state["records"], name
+    assert turns_lost(folder, notes) <= 1, name
+    before = {path.name: len(recorded(path)) for path in histories(folder)}
+    again = commands(folder, *whole.words, shims=whole.shims)
+    assert whole.state == state(folder), (name, again)
+    for path in histories(folder):
+        events = list(read_events(path))
+        assert list(range(len(events))) == [event.i for event in events], name
+        assert before.get(path.name, 0) <= len(events), name
+
+
+@pytest.fixture(scope="module")
+def wholes(commands: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Undisturbed runs by what was asked, each made once."""
+    made: dict[Key, Whole] = {}
+
+    def whole(*words: str, compressed: bool = False) -> Whole:
+        if (words, compressed) not in made:
+            folder = tmp_path_factory.mktemp("whole") / "work"
+            folder.mkdir()
+            shims = COMPRESSED if compressed else []
+            made[words, compressed] = Whole(commands, folder, words, shims)
+        return made[words, compressed]
+
+    return whole
+
+
+def at_call(folder: Path, number: int, how: str) -> tuple[str, dict[str, Any]]:
+    """The shim that kills at the call of a number."""
+    log = str(folder.parent / f"{folder.name}.calls")
+    return ("files", {"below": str(folder), "at": number, "how": how, "log": log})
+
+
+def of_each_kind(calls: list[str]) -> list[int]:
+    """The number of the first call of each kind on each file."""
+    places: dict[str, int] = {}
+    for number, call in enumerate(calls, 1):
+        places.setdefault(call, number)
+    return sorted(places.values())
+
+
+# ---------------------------------------------------------------- runs
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_run_killed_at_a_change_of_a_file_ends_as_if_nothing_had_been(
+    commands: Any, wholes: Any, tmp_path: Path, compressed: bool
+) -> None:
+    """Killed before, in the middle of or after a change of each kind to each file, a run goes on to
+    the same result, and at most one turn has to be done anew."""
+    whole = wholes(*RUN, compressed=compressed)
+    numbers = [
+        number
+        for number in of_each_kind(whole.calls)
+        if not compressed or re.search(r"\.zst|(unlink|utime) .*history", whole.calls[number - 1])
+    ]
+    assert len(numbers) > 10
+    for count, number in enumerate(numbers):
+        how = HOWS[count % 3]
+        folder = tmp_path / f"{number}-{how}"
+        name = f"{how} call {number}, {whole.calls[number - 1]}"
+        killed_and_run_again(
+            commands, whole, folder, name=name, shims=[at_call(folder, number, how)]
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("how", HOWS)
+def test_a_run_killed_at_every_change_of_a_file_ends_as_if_nothing_had_been(
+    commands: Any, wholes: Any, tmp_path: Path, how: str, compressed: bool
+) -> None:
+    """There is no change of a file in a small run at which a kill alters its result."""
+    whole = wholes(*RUN, compressed=compressed)
+    for number, call in enumerate(whole.calls, 1):
+        folder = tmp_path / str(number)
+        name = f"{how} call {number}, {call}"
+        killed_and_run_again(
+            commands, whole, folder, name=name, shims=[at_call(folder, number, how)]
+        )
+
+
+def at_random(commands: Any, whole: Whole, tmp_path: Path, count: int) -> None:
+    dice = random.Random(9)
+    for number in range(count):
+        after_s = dice.uniform(0.0, 1.1 * whole.seconds)
+        folder = tmp_path / f"random-{number}"
+        killed_and_run_again(
+            commands, whole, folder, name=f"after {after_s:.3f} s", kill_after_s=after_s
+        )
+
+
+def test_a_run_killed_at_random_ends_as_if_nothing_had_been(
+    commands: Any, wholes: Any, tmp_path: Path
+) -> None:
+    """Killed by the clock, a run goes on to the same result."""
+    at_random(commands, wholes(*RUN), tmp_path, 12)
+
+
+@pytest.mark.slow
+def test_200_runs_killed_at_random_end_as_if_nothing_had_been(
+    commands: Any, wholes: Any, tmp_path: Path
+) -> None:
+    """Of 200 runs that are killed by the clock none ends in another result."""
+    at_random(commands, wholes("run", "system=memories:Noted", "script=figure-1"), tmp_path, 200)
+
+
+def test_a_run_that_is_killed_again_and_again_gets_there(
+    commands: Any, wholes: Any, tmp_path: Path
+) -> None:
+    """Killed at each attempt a little later, a run loses nothing of what an attempt has added."""
+    whole = wholes(*RUN)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    held = 0
+    for attempt in range(200):
+        shim = at_call(folder, 12 + attempt, HOWS[attempt % 3])
+        if commands(folder, *RUN, shims=[shim], code=None).code == 0:
+            break
+        now = sum(len(recorded(path)) for path in histories(folder))
+        assert now >= held
+        held = now
+    assert whole.state == state(folder)
+
+
+# ---------------------------------------------------------------- other commands
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("score", "runs"),
+        pytest.param(("report", "runs", "--to", "paper"), marks=pytest.mark.slow),
+        pytest.param(("report", "runs", "--html", "page.html"), marks=pytest.mark.slow),
+        ("baseline", "runs", "--to", "baseline.json"),
+        ("script", "make", "script=flip-flop", "script.turns=30", "out=made.jsonl"),
+    ],
+)
+def test_a_command_that_is_killed_leaves_no_half_file(
+    commands: Any, wholes: Any, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Whatever is killed while it writes can be given again, and leaves what it would have left."""
+    start, whole = tmp_path / "start", tmp_path / "whole"
+    start.mkdir()
+    commands(start, *RUN)
+    shutil.copytree(start, whole)
+    commands(whole, *words, shims=[at_call(whole, 0, "")])
+    calls, due = (tmp_path / "whole.calls").read_text().splitlines(), files(whole)
+    for count, number in enumerate(of_each_kind(calls)):
+        folder = tmp_path / str(number)
+        shutil.copytree(start, folder)
+        before = files(folder)
+        how = HOWS[count % 3]
+        commands(folder, *words, shims=[at_call(folder, number, how)], code=-signal.SIGKILL)
+        for name, data in files(folder).items():
+            # a file that people or commands look for is as it was, or as it will be
+            if not name.endswith(".part"):
+                assert data in (before.get(name), due.get(name)), (how, number, name)
+        commands(folder, *words)
+        assert due == files(folder), (how, calls[number - 1])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file with what it holds, wall times apart."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            if path.name == "record.json":
+                data = msgspec.json.encode(read_record(path).outcome)
+            elif path.name == "history.jsonl" or path.name.endswith(".history.jsonl"):
+                data = fingerprint(path).encode()
+            found[str(path.relative_to(folder))] = data
+    return found
