@@ -147,6 +147,7 @@ def test_what_is_cut_or_broken_is_refused(plain: Path) -> None:
     packed = stored(plain)
     data = packed.read_bytes()
     half = len(data) // 2
+    assert zstandard.get_frame_parameters(data).has_checksum
     wrong = {
         "is cut short": [data[:-1], data[:-4], data[:half], data[:5], b""],
         "goes on behind its end": [data + b"{}", data + data],

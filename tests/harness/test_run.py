@@ -159,3 +159,32 @@ def test_a_memory_in_a_worker_that_has_its_own_embedder_can_be_run(tmp_path: Pat
     script = compose(ScriptSettings(name="erased", turns=40, families={"erasure": 1.0}), 0)
     record = run_cell(cell(tmp_path, script), lambda: Remote(node), script, Oracle())
     assert record.outcome.failed == 0
+
+
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_what_differs_from_a_twin_is_held_against_runs_of_the_same_script(
+    tmp_path: Path, repeats: int
+) -> None:
+    """Where the script was run again, the record says what those runs differ in; half of one is refused."""
+    families = {"leak-asking": 1.0}
+    script = compose(ScriptSettings(name="leak-asking", turns=40, families=families), 0)
+    spec = run_spec(script, system="flat", settings={}, reader="oracle", limit=10, repeats=repeats)
+    made = open_cell(tmp_path, spec, script)
+    record = run_cell(made, Flat, script, Oracle())
+    assert record.outcome.effects
+    assert bool(repeats) == any(effect.null is not None for effect in record.outcome.effects)
+    assert repeats == len(made.repeats())
+    for half in made.repeats():
+        half.write_bytes(b"".join(half.read_bytes().splitlines(keepends=True)[:51]))
+        with pytest.raises(HistoryError, match="again-0.*ends after 25 of .* steps"):
+            score_cell(made, script)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_script_that_asks_with_its_turns_has_its_requests_in_the_record(
+    tmp_path: Path, asks: bool
+) -> None:
+    """Turn by turn; another script has none."""
+    script = compose(ScriptSettings(name="asking", turns=20, requests=asks), 0)
+    outcome = run_cell(cell(tmp_path, script), Flat, script, Oracle()).outcome
+    assert (20 if asks else 0) == len(outcome.requests)
