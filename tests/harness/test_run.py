@@ -176,7 +176,7 @@ def test_what_differs_from_a_twin_is_held_against_runs_of_the_same_script(
     assert repeats == len(made.repeats())
     for half in made.repeats():
         half.write_bytes(b"".join(half.read_bytes().splitlines(keepends=True)[:51]))
-        with pytest.raises(HistoryError, match="again-0.*ends after 25 of .* steps"):
+        with pytest.raises(HistoryError, match=r"again-0.*ends after 25 of .* steps"):
             score_cell(made, script)
 
 
