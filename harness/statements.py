@@ -7,6 +7,8 @@ the two, the system's own data model, is all that is judged.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -14,7 +16,7 @@ import msgspec
 from steeltrap.harness import values
 from steeltrap.harness.script import Op, OpName, Rule, field_of, topic_of
 
-__all__ = ["Sense", "Statement", "stated"]
+__all__ = ["Sense", "Statement", "places", "stated"]
 
 Sense = Literal["states", "past", "withdraws", "lapses", "rumour", "rule", "relation"]
 """states: a value holds; past: it held from an earlier time on, and says nothing of the present;
@@ -122,6 +124,29 @@ def stated(op: Op, at: str) -> Statement | None:
         returned=at if op.op == "revert" and sense == "states" else "",
         corrects=op.op == "correct", importance=op.importance,
     )  # fmt: skip
+
+
+_IS = re.compile(r" (?:is|was)(?= )")
+_OF = re.compile(r" of(?= )")
+_THE = re.compile(r"^The |: the ")
+_END = re.compile(r" (?:again since|until|as of)(?= )|\.$")
+
+
+def places(text: str) -> Iterator[tuple[str, str, str]]:
+    """What a text may give a value to, if it is a statement: (topic, field, value as it is spelled).
+
+    Every way to take the text apart is tried, since names may hold any words: what a true statement
+    speaks of is among them. The topic is empty where it may have been left out.
+    """
+    heads = [match.end() for match in _THE.finditer(text)] if text.endswith(".") else []
+    for verb in _IS.finditer(text) if heads else ():
+        start = verb.end() + 1
+        spelled = [text[start : end.start()] for end in _END.finditer(text, start)]
+        for head in heads:
+            named = text[head : verb.start()]
+            ways = [("", named)] if named else []
+            ways += [(named[of.end() + 1 :], named[: of.start()]) for of in _OF.finditer(named)]
+            yield from ((topic, field, value) for topic, field in ways for value in spelled)
 
 
 def _rule(said: Statement) -> str:

@@ -39,6 +39,7 @@ __all__ = [
     "payload_of",
     "scaled",
     "shifted",
+    "spelled",
 ]
 
 Kind = Literal["date", "time", "money", "measure", "count", "code", "name", "text"]
@@ -214,6 +215,21 @@ def display(lit: str) -> str:
     kind, _, payload = lit.partition(":")
     spell = _DISPLAY.get(kind)
     return spell(payload) if spell else payload
+
+
+_PLAIN_DATE = re.compile(r"(\d{1,2}) ([A-Z][a-z]+) (\d{1,4})")
+_PLAIN_NUMBER = re.compile(r"(\d{1,3}(?:,\d{3})*)(?: (\w+))?")
+
+
+def spelled(words: str) -> list[str]:
+    """Every literal that `display` spells so; of numbers those without leading zeros."""
+    found = [f"{kind}:{words}" for kind in ("name", "text", "code", "time")]
+    if (day := _PLAIN_DATE.fullmatch(words)) and day[2] in MONTHS:
+        found.append(f"date:{int(day[3]):04d}-{MONTHS.index(day[2]) + 1:02d}-{int(day[1]):02d}")
+    elif number := _PLAIN_NUMBER.fullmatch(words):
+        amount, unit = number[1].replace(",", ""), number[2]
+        found += [f"money:{unit} {amount}", f"measure:{amount} {unit}"] if unit else [f"count:{amount}"]  # fmt: skip
+    return found
 
 
 # ---------------------------------------------------------------- finding values in text

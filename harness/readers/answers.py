@@ -8,10 +8,12 @@ the system's own marks and times into account, and where two claims stay equal i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from steeltrap.harness.readers.claims import LONG_AGO, Claim
+from msgspec.structs import replace
+
+from steeltrap.harness.readers.claim import LONG_AGO, Claim
 from steeltrap.harness.script import Probe
 
 __all__ = ["Answer", "Oracle", "Reader", "Top1"]

@@ -6,24 +6,34 @@ texts of a system's own making are read by the names and values in them (`senten
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
 
+import msgspec
+from msgspec.structs import replace
+
+from steeltrap.harness import values
 from steeltrap.harness.memory import Item
-from steeltrap.harness.readers.sentences import Gazetteer, Said
-from steeltrap.harness.script import Header, Op, Turn, tenant_of
-from steeltrap.harness.statements import Statement, stated
+from steeltrap.harness.readers.claim import LONG_AGO, Claim, Meaning, Stated
+from steeltrap.harness.readers.sentences import Gazetteer, Said, Use
+from steeltrap.harness.script import Header, Op, Turn, field_of, tenant_of
+from steeltrap.harness.shelf import Attic, Shelf
+from steeltrap.harness.statements import Statement, places, stated
 
 __all__ = ["LONG_AGO", "Catalogue", "Claim"]
 
-Meaning = Literal["states", "withdraws", "past", "echo", "rumour", "injected", "rule"]
-
-LONG_AGO = "0000"
-"""When a value held of which it is only known that another came after it."""
 TURN_LINES = 12
 """Lines of a transcript that are tried as one turn."""
-_NEWS = ("tell", "revise", "revert", "correct", "expire")
+_LONG: Final = 200
+"""Characters from which on a text is looked up by its hash."""
+_PER_TURN: Final = 1 << 12
+"""More ops than any turn has."""
+_NEWS = frozenset(("tell", "revise", "revert", "correct", "expire"))
 """Ops that give a unit its present value."""
+_STATING = frozenset((*_NEWS, "restate", "rumour"))
+"""Ops that say in words which value a unit has."""
 _MEANING: dict[str, Meaning] = {
     "retract": "withdraws",
     "echo": "echo",
@@ -33,123 +43,109 @@ _MEANING: dict[str, Meaning] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One thing that an item says about one unit."""
+class _Heard(msgspec.Struct, array_like=True, gc=False):
+    """A turn that was said."""
 
-    unit: str
-    value: str | None
-    meaning: Meaning
-    """states: holds it for true; past: says that it held once; the rest as the sentence was meant."""
-    at: str | None = None
-    """Since when, by the system's own account."""
-    closed: str | None = None
-    """Until when, by the system's own mark."""
-    until: str | None = None
-    """Until when, by the sentence itself."""
-    review: bool = False
-    target: str | None = None
-    """rule: the dependent unit."""
-    disowns: str | None = None
-    """The value that a correction declared to have never been true."""
-
-    def open_at(self, at: str) -> bool:
-        """Whether the item holds this for true at an instant."""
-        return (
-            self.meaning in ("states", "withdraws")
-            and (self.closed is None or self.closed > at)
-            and (self.until is None or self.until > at)
-        )
+    number: int
+    text: str
+    """With single spaces."""
+    at: str
+    ops: list[Op]
+    """Those that speak of a unit."""
+    before: dict[str, str | None]
+    """What corrections declare to have never been true."""
+    derived: list[str]
+    """Units that it changed by a rule."""
 
 
 class Catalogue:
     """Everything said so far, and what it meant.
 
+    Hearing a turn keeps no more than where to find it. What it claims, and the plain words in which
+    a system may say the same, are worked out for what is served.
+
     Args:
         header: for the other names of fields.
+        attic: where what is not needed often lies; by default one of its own.
     """
 
-    def __init__(self, header: Header) -> None:
-        self._said: dict[str, dict[str, tuple[Claim, ...]]] = {}
-        """Sentence -> tenant that said it -> what it meant."""
-        self._stated: dict[str, dict[str, Claim]] = {}
-        self._turns: dict[str, tuple[str, tuple[Claim, ...], str]] = {}
-        self._units_of_turn: dict[str, dict[str, None]] = {}
-        self._written_by: dict[tuple[str, str], str] = {}
-        self._names = Gazetteer(header.words)
+    def __init__(self, header: Header, attic: Attic | None = None) -> None:
+        attic = attic or Attic()
+        self._turns: Shelf[str, _Heard] = Shelf(attic, _Heard)
+        self._said: Shelf[str, dict[str, str]] = Shelf(attic, dict[str, str])
+        """Sentence -> tenant that said it -> the last turn in which it did."""
+        self._bare: Shelf[str, dict[str, Stated]] = Shelf(attic, dict[str, Stated])
+        """Plain sentence without a value -> unit -> what it claims."""
+        self._number = 0
+        self._names = Gazetteer(header.words, attic)
 
     # ------------------------------------------------------------ learning
 
-    def hear(self, turn: Turn, before: dict[str, str | None]) -> None:
+    def hear(self, turn: Turn, before: Mapping[str, str | None]) -> None:
         """Learn a turn: its text, its meaning, and the units and values it names.
 
         Args:
             turn: the turn.
-            before: unit -> the value that held before the turn.
+            before: unit -> the value that held before the turn, of those that it corrects.
         """
-        spoken = [op for op in turn.ops if op.unit and op.op not in ("noise", "associate")]
-        claims = tuple(self._meant(op, before) for op in spoken)
+        self._number += 1
         text = _folded(turn.text)
-        heard = self._said.setdefault(text, {})
-        heard.pop(turn.tenant, None)
-        heard[turn.tenant] = claims
-        for op, claim in zip(spoken, claims, strict=True):
-            self._hear_plainly(op, claim, turn.at)
-        self._turns[turn.id] = text, claims, turn.at
-        units = self._units_of_turn.setdefault(turn.id, {})
-        for op in spoken:
-            assert op.unit is not None
-            units |= dict.fromkeys(unit for unit in (op.unit, op.target) if unit)
-            if op.value:
-                news = op.op in _NEWS and not op.valid_at
-                self._names.know(op.unit, op.value, news=news)
-                if op.op in _NEWS:
-                    self._written_by[op.unit, op.value] = turn.id
+        heard = self._said.get(key := _key(text))
+        if heard is None:
+            self._said[key] = {turn.tenant: turn.id}
+        else:
+            heard.pop(turn.tenant, None)
+            heard[turn.tenant] = turn.id
+        spoken = [op for op in turn.ops if op.unit and op.op != "noise" and op.op != "associate"]
+        disowned = {op.unit: before.get(op.unit) for op in spoken if op.op == "correct" and op.unit}
+        said = _Heard(self._number, text, turn.at, spoken, disowned, [])
+        self._turns[turn.id] = said
+        for n, op in enumerate(spoken):
+            self._learn(op, n, turn.id, said)
 
-    def _hear_plainly(self, op: Op, claim: Claim, at: str) -> None:
-        """Learn what an op states in plain words, with the topic and without; as an event, too."""
-        said = stated(op, at)
-        if said is None:
+    def _learn(self, op: Op, n: int, turn: str, said: _Heard) -> None:
+        """Learn one op of a turn."""
+        use, unit, value = None, op.unit or "", op.value
+        if value:
+            new = op.op in _NEWS
+            use = self._names.know(unit, value, news=new and not op.valid_at)
+            if new:
+                use.turn = turn
+        if op.op not in _STATING and op.op not in ("retract", "depend"):
             return
-        meant = {said: claim}
-        if said.sense == "states":  # that it held when it was said is all that a diary tells
-            event = Statement("past", said.topic, said.field, said.value, since=at)
-            meant[event] = Claim(claim.unit, claim.value, "past", at=at)
-        for one, claimed in meant.items():
-            for text in (one.text, one.untopical.text):
-                self._stated.setdefault(_folded(text), {})[claim.unit] = claimed
+        if use is not None and op.op in _STATING and _clear(unit) and _legible(value or ""):
+            if not use.stated_in or use.stated_in[-1] != turn:
+                use.stated_in.append(turn)
+            return
+        number = said.number * _PER_TURN + n
+        for one, claim in _plain(op, _meant(op, said), said.at):
+            found = self._bare.get(key := _key(one))
+            if found is None:
+                found = self._bare[key] = {}
+            _enter(found, unit, number, claim)
 
     def know(self, unit: str, value: str, turn: str = "") -> None:
         """Know that a value belongs to a unit because a rule gave it, after some turn."""
         self._names.know(unit, value, news=True)
-        self._units_of_turn.setdefault(turn, {})[unit] = None
+        heard = self._turns.get(turn) if turn else None
+        if heard is not None:
+            heard.derived.append(unit)
 
     def speaks_of(self, turn: str, unit: str) -> bool:
         """Whether a turn said anything of a unit, a rule included, or changed it by a rule."""
-        return unit in self._units_of_turn.get(turn, ())
+        heard = self._turns.get(turn)
+        if heard is None:
+            return False
+        return unit in heard.derived or any(unit in (op.unit, op.target) for op in heard.ops)
 
     def written_by(self, unit: str, value: str) -> str:
         """The last turn that gave a unit a value; empty for a derived one."""
-        return self._written_by.get((unit, value), "")
+        use = self._names.use(unit, value)
+        return use.turn if use else ""
 
     def owners(self, value: str) -> list[str]:
         """The units to which a value was written, said or derived."""
         return self._names.owners(value)
-
-    def _meant(self, op: Op, before: dict[str, str | None]) -> Claim:
-        assert op.unit is not None
-        meaning: Meaning = "past" if op.valid_at else _MEANING.get(op.op, "states")
-        value = None if op.op in ("retract", "depend") else op.value
-        disowns = before.get(op.unit) if op.op == "correct" else None
-        return Claim(
-            op.unit,
-            value,
-            meaning,
-            at=op.valid_at,
-            until=op.until,
-            target=op.target,
-            disowns=disowns,
-        )
 
     # ------------------------------------------------------------ reading
 
@@ -185,16 +181,45 @@ class Catalogue:
 
     def _plainly(self, text: str, tenant: str) -> tuple[Claim, ...] | None:
         """The claims of a sentence that states in plain words what a turn stated."""
-        claims = self._stated.get(_folded(text))
-        if claims is None:
+        folded = _folded(text)
+        found = dict(self._bare.get(_key(folded), {}))
+        for topic, field, words in places(folded):
+            for value in values.spelled(words):
+                for unit in self._named(topic, field, value):
+                    use = self._names.use(unit, value)
+                    said = self._stated(unit, value, use).get(folded) if use else None
+                    if said is not None:
+                        _enter(found, unit, said.last, said.claim, said.first)
+        if not found:
             return None
+        claims = {unit: found[unit].claim for unit in sorted(found, key=lambda u: found[u].first)}
         own = tuple(claim for unit, claim in claims.items() if tenant_of(unit) == tenant)
         return own or tuple(claims.values())
+
+    def _named(self, topic: str, field: str, value: str) -> list[str]:
+        """The units of a topic and a field, or without a topic those of the field with a value."""
+        if topic:
+            return self._names.namesakes(topic, field)
+        if field not in self._names.fields:
+            return []
+        return [unit for unit in self._names.owners(value) if field_of(unit) == field]
+
+    def _stated(self, unit: str, value: str, use: Use) -> dict[str, Stated]:
+        """The plain sentences that have given a unit a value so far."""
+        for turn in use.stated_in:
+            said = self._turns[turn]
+            for n, op in enumerate(said.ops):
+                if op.unit == unit and op.value == value and op.op in _STATING:
+                    for text, claim in _plain(op, _meant(op, said), said.at):
+                        _enter(use.plainly, text, said.number * _PER_TURN + n, claim)
+        use.stated_in.clear()
+        return use.plainly
 
     def _stamps(self, item: Item) -> list[str]:
         """The days and hours of an item's own times and of the turns it came from."""
         times = [item.valid_from, item.valid_to]
-        times += [self._turns[turn][2] for turn in item.sources or () if turn in self._turns]
+        heard = (self._turns.get(turn) for turn in item.sources or ())
+        times += [turn.at for turn in heard if turn is not None]
         return [stamp for at in times if at for stamp in (f"date:{at[:10]}", f"time:{at[11:16]}")]
 
     def _repeated(self, item: Item, tenant: str) -> tuple[Claim, ...] | None:
@@ -202,9 +227,9 @@ class Catalogue:
         text, folded = item.text, _folded(item.text)
         if item.sources and len(item.sources) == 1:
             # Two turns may read alike ("no change there"): the source says which one it is.
-            said, claims, _ = self._turns.get(item.sources[0], ("", (), ""))
-            if said == folded:
-                return claims
+            heard = self._turns.get(item.sources[0])
+            if heard is not None and heard.text == folded:
+                return _claims(heard)
         whole = self._whole(folded, tenant)
         if whole is not None:
             return whole
@@ -214,8 +239,11 @@ class Catalogue:
 
     def _whole(self, folded: str, tenant: str) -> tuple[Claim, ...] | None:
         """What a sentence meant: to the tenant who asks, or else to whoever said it last."""
-        said = self._said.get(folded)
-        return said.get(tenant, next(reversed(said.values()))) if said else None
+        said = self._said.get(_key(folded))
+        if said is None:
+            return None
+        turn = said.get(tenant) or next(reversed(said.values()))
+        return _claims(self._turns[turn])
 
     def _transcript(self, lines: list[str], tenant: str) -> tuple[Claim, ...] | None:
         """The claims of lines that are nothing but turns, some of them over several lines."""
@@ -251,6 +279,68 @@ def _own_words(said: Said) -> Claim:
             return Claim(said.unit, said.value, "echo")
         case how:
             return Claim(said.unit, said.value, "states", review=how == "review")
+
+
+def _claims(heard: _Heard) -> tuple[Claim, ...]:
+    """What a turn meant."""
+    return tuple(_meant(op, heard) for op in heard.ops)
+
+
+def _meant(op: Op, heard: _Heard) -> Claim:
+    assert op.unit is not None
+    return Claim(
+        op.unit,
+        None if op.op in ("retract", "depend") else op.value,
+        "past" if op.valid_at else _MEANING.get(op.op, "states"),
+        at=op.valid_at,
+        until=op.until,
+        target=op.target,
+        disowns=heard.before.get(op.unit) if op.op == "correct" else None,
+    )
+
+
+def _plain(op: Op, claim: Claim, at: str) -> Iterator[tuple[str, Claim]]:
+    """What an op states in plain words, with the topic and without; as an event, too."""
+    said = stated(op, at)
+    if said is None:
+        return
+    meant = {said: claim}
+    if said.sense == "states":  # that it held when it was said is all that a diary tells
+        event = Statement("past", said.topic, said.field, said.value, since=at)
+        meant[event] = Claim(claim.unit, claim.value, "past", at=at)
+    for one, claimed in meant.items():
+        yield _folded(one.text), claimed
+        yield _folded(one.untopical.text), claimed
+
+
+def _enter(
+    found: dict[str, Stated], key: str, number: int, claim: Claim, first: int | None = None
+) -> None:
+    """Enter what was stated under a number, and maybe before, as well."""
+    there = found.get(key)
+    if there is None:
+        there = found[key] = Stated(number, number, claim)
+    else:
+        there.again(number, claim)
+    there.first = min(there.first, number if first is None else first)
+
+
+@lru_cache(1 << 12)
+def _clear(unit: str) -> bool:
+    """Whether a plain sentence shows which unit it speaks of."""
+    return all(part and _folded(part) == part for part in unit.split("/", 2)[1:])
+
+
+@lru_cache(1 << 12)
+def _legible(value: str) -> bool:
+    """Whether a plain sentence shows which value it gives."""
+    words = values.display(value)
+    return _folded(words) == words and value in values.spelled(words)
+
+
+def _key(text: str) -> str:
+    """Under which a text is looked up: a pasted page is not kept a second time."""
+    return text if len(text) < _LONG else blake2b(text.encode(), digest_size=20).hexdigest()
 
 
 def _folded(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from steeltrap.harness.shelf import Attic, Shelf
+
 __all__ = ["Phrases", "Words"]
 
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*['’]?")
@@ -23,17 +25,21 @@ class Words:
 class Phrases:
     """Known phrases; the longest one that stands somewhere is the one that is meant there."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, ...], list[str]] = {}
-        self._longest: dict[str, int] = {}
+    def __init__(self, attic: Attic) -> None:
+        self._known: Shelf[str, list[str]] = Shelf(attic, list[str])
+        """Words, with a space between each two -> what they mean."""
+        self._longest: Shelf[str, int] = Shelf(attic, int)
+        """First word -> how many words the longest phrase has that begins with it."""
 
     def add(self, phrase: str, meaning: str) -> None:
         """Know a phrase; the same phrase may mean several things."""
-        words = tuple(Words(phrase).folded)
+        words = Words(phrase).folded
         if not words:
             return
-        meanings = self._known.setdefault(words, [])
-        if meaning not in meanings:
+        meanings = self._known.get(key := " ".join(words))
+        if meanings is None:
+            self._known[key] = [meaning]
+        elif meaning not in meanings:
             meanings.append(meaning)
         self._longest[words[0]] = max(self._longest.get(words[0], 0), len(words))
 
@@ -43,7 +49,7 @@ class Phrases:
         while place < len(words):
             longest = self._longest.get(words[place], 0)
             for length in range(min(longest, len(words) - place), 0, -1):
-                meanings = self._known.get(tuple(words[place : place + length]))
+                meanings = self._known.get(" ".join(words[place : place + length]))
                 if meanings:
                     yield meanings, spans[place][0], spans[place + length - 1][1]
                     place += length - 1

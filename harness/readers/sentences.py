@@ -14,12 +14,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from steeltrap.harness import values
 from steeltrap.harness.readers import cues
+from steeltrap.harness.readers.claim import Stated
 from steeltrap.harness.readers.phrases import Phrases, Words
 from steeltrap.harness.script import field_of, tenant_of, topic_of
+from steeltrap.harness.shelf import Attic, Pile, Shelf
 
-__all__ = ["Gazetteer", "Said"]
+__all__ = ["Gazetteer", "Said", "Use"]
 
 _SENTENCE_END = re.compile(r"(\n+)|(?<=[.!?。])\s+|;\s+")
 
@@ -65,24 +69,54 @@ class _Found:
     start: int
 
 
+class Use(msgspec.Struct, gc=False):
+    """What is known of one value of one unit."""
+
+    written: int = 0
+    """Which write it was that gave it last; 0: it was only mentioned."""
+    turn: str = ""
+    """The last turn that gave it; empty for a derived one."""
+    stated_in: list[str] = []
+    """Turns that may state it in plain words, as far as nobody has looked into them yet."""
+    plainly: dict[str, Stated] = {}
+    """What was found in them, by text."""
+
+
+class Known(msgspec.Struct, gc=False):
+    """What is known of a unit."""
+
+    kind: str
+    """Of its latest value."""
+    uses: dict[str, Use]
+
+
 class Gazetteer:
     """The topics, fields and values that have been spoken of.
 
+    The phrases are collected when the first text has to be read by them.
+
     Args:
         labels: other names of fields.
+        attic: where what is not needed often lies.
     """
 
-    def __init__(self, labels: dict[str, list[str]]) -> None:
+    def __init__(self, labels: dict[str, list[str]], attic: Attic) -> None:
         self._labels = labels
-        self._owners: dict[str, list[str]] = {}
-        self._written: dict[tuple[str, str], int] = {}
+        self.units: Shelf[str, Known] = Shelf(attic, Known)
+        self._owners: Pile[str] = Pile(attic, str)
+        """Value -> its units."""
+        self._namesakes: Pile[str] = Pile(attic, str)
+        """`topic/field` -> units, of several tenants."""
+        self.fields: set[str] = set()
+        """The names of fields: a vocabulary, that does not grow for long."""
         self._writes = 0
-        self._kinds: dict[str, str] = {}
-        self._yearless: dict[str, list[str]] = {}
-        self._topics, self._fields, self._names = Phrases(), Phrases(), Phrases()
-        self._units: dict[tuple[str, str], list[str]] = {}
+        self._reading = False
+        self._yearless: dict[str, dict[str, None]] = {}
+        """Date without its year -> those dates, the one last heard of some unit last."""
+        self._topics, self._fields = Phrases(attic), Phrases(attic)
+        self._names = Phrases(attic)
 
-    def know(self, unit: str, value: str, *, news: bool) -> None:
+    def know(self, unit: str, value: str, *, news: bool) -> Use:
         """Know that a value belongs to a unit.
 
         Args:
@@ -90,32 +124,59 @@ class Gazetteer:
             value: the value.
             news: whether it became the unit's value now (a mention makes nothing newer).
         """
-        owners = self._owners.setdefault(value, [])
-        if unit not in owners:
-            owners.append(unit)
-            if value.startswith(("name:", "text:", "code:")):
-                self._names.add(values.payload_of(value), value)
-            if value.startswith("date:"):
-                self._yearless.setdefault("date:*" + value[-6:], []).append(value)
-        if news or (unit, value) not in self._written:
-            self._writes += news
-            self._written[unit, value] = self._writes if news else 0
-        self._kinds[unit] = value.split(":", 1)[0]
-        self._know_unit(unit)
-
-    def _know_unit(self, unit: str) -> None:
-        topic, field = topic_of(unit), field_of(unit)
-        units = self._units.setdefault((topic, field), [])
-        if not units:
-            self._topics.add(topic, topic)
-            for label in (field, *self._labels.get(field, ())):
-                self._fields.add(label, field)
-        if unit not in units:
-            units.append(unit)
+        known: Known | None = self.units.get(unit)
+        if known is None:
+            known = self.units[unit] = Known("", {})
+            self._namesakes.add(unit.split("/", 1)[1], unit)
+            self.fields.add(field_of(unit))
+            if self._reading:
+                self._learn_unit(unit)
+        use = known.uses.get(value)
+        if use is None:
+            use = known.uses[value] = Use()
+            self._owners.add(value, unit)
+            if self._reading:
+                self._learn_value(value)
+        if news:
+            self._writes += 1
+            use.written = self._writes
+        known.kind = value.split(":", 1)[0]
+        return use
 
     def owners(self, value: str) -> list[str]:
         """The units to which a value was written, said or derived."""
-        return self._owners.get(value, [])
+        return self._owners.get(value)
+
+    def namesakes(self, topic: str, field: str) -> list[str]:
+        """The units of a topic and a field, of all tenants."""
+        return self._namesakes.get(f"{topic}/{field}")
+
+    def use(self, unit: str, value: str) -> Use | None:
+        """What is known of a value of a unit, if it is one."""
+        known = self.units.get(unit)
+        return known.uses.get(value) if known else None
+
+    def _learn_unit(self, unit: str) -> None:
+        topic, field = topic_of(unit), field_of(unit)
+        self._topics.add(topic, topic)
+        for label in (field, *self._labels.get(field, ())):
+            self._fields.add(label, field)
+
+    def _learn_value(self, value: str) -> None:
+        if value.startswith(("name:", "text:", "code:")):
+            self._names.add(values.payload_of(value), value)
+        if value.startswith("date:"):
+            years = self._yearless.setdefault("date:*" + value[-6:], {})
+            years.pop(value, None)
+            years[value] = None
+
+    def _learn_to_read(self) -> None:
+        """Collect the phrases of all that is known, in the order in which it was first spoken of."""
+        self._reading = True
+        for _, unit in self._namesakes.pairs():
+            self._learn_unit(unit)
+        for value, _ in self._owners.pairs():
+            self._learn_value(value)
 
     def read(self, text: str, tenant: str, stamps: Sequence[str]) -> Iterator[Said]:
         """What a text says, sentence by sentence.
@@ -127,6 +188,8 @@ class Gazetteer:
             tenant: who asked; decides between units of the same name.
             stamps: days of the item's own times, which are no values unless they are written so.
         """
+        if not self._reading:
+            self._learn_to_read()
         context: list[str] = []
         for sentence in _SENTENCE_END.split(text):
             if sentence and sentence.strip():
@@ -162,7 +225,7 @@ class Gazetteer:
         Where it tells of a change, the value that it leads to holds, or else, of those that it
         does not take out, the one that was written last. Where it does not, they all hold.
         """
-        known = [f for f in found if (unit, f.value) in self._written] or found[:1]
+        known = [f for f in found if self.use(unit, f.value)] or found[:1]
         standing = [f for f in known if not cues.is_taken_out(sentence, f.start)] or known
         led_to = [f for f in standing if cues.is_led_to(sentence, f.start)]
         beside = _beside_each_other(sentence, known, stamps)
@@ -178,7 +241,8 @@ class Gazetteer:
 
     def _age(self, unit: str, found: _Found) -> int:
         """When a value was last written to a unit; one that never was is older than all."""
-        return self._written.get((unit, found.value), -1)
+        use = self.use(unit, found.value)
+        return use.written if use else -1
 
     def _values(
         self, sentence: str, words: Words, taken: list[tuple[int, int]]
@@ -198,7 +262,7 @@ class Gazetteer:
         """The units that a value is claimed of, each with the value in full."""
         topics = scene.context
         for full in (*reversed(self._yearless.get(value, ())), value):
-            owners = self._owners.get(full, [])
+            owners = self._owners.get(full)
             named = [o for o in owners if not topics or topic_of(o) in topics]
             chosen = scene.closest(named, start)
             if full in scene.stamps:
@@ -214,8 +278,8 @@ class Gazetteer:
             for topic in topics
             for names, _, _ in scene.fields
             for field in names
-            for unit in self._units.get((topic, field), ())
-            if self._kinds.get(unit) == kind
+            for unit in self.namesakes(topic, field)
+            if self.units[unit].kind == kind
         ]
         return [(unit, value) for unit in scene.closest(spoken_of, start)]
 
