@@ -28,8 +28,9 @@ from typing import Any, Final, NamedTuple
 from steeltrap.harness import pythons
 from steeltrap.harness.memory import Item, Lists, Memory, MemoryFault, Query, Utterance
 from steeltrap.harness.models import Models, UsesModels
+from steeltrap.harness.process import scratch
 from steeltrap.harness.pythons import NoPython, Version
-from steeltrap.harness.remote import Remote, WorkerError, scratch
+from steeltrap.harness.remote import Remote, WorkerError
 from steeltrap.harness.tokens import cache_folder
 from steeltrap.harness.worker import as_memory
 

@@ -38,7 +38,7 @@ from steeltrap.harness.composing import (
     points,
 )
 from steeltrap.harness.evidence import weighed
-from steeltrap.harness.limits import HUNG_S, Limits
+from steeltrap.harness.limits import Limits
 from steeltrap.harness.memory import Memory
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
@@ -201,7 +201,7 @@ class Settings:
             python = find(system["environment"]) if "environment" in system else None
             return Remote(
                 self.node, python=python, packages=system["packages"], passes=self.passes,
-                timeout_s=self.limits.step_s or HUNG_S, name=system["name"],
+                limits=self.limits, name=system["name"],
             )  # fmt: skip
         except (EnvironmentFault, WorkerError, WorkerFault) as error:
             raise SettingsError(f"system={system['name']}: {error}") from None

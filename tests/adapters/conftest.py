@@ -15,6 +15,7 @@ from steeltrap.harness.gateway.backend import BackendError, Call
 from steeltrap.harness.gateway.ideal import Ideal
 from steeltrap.harness.gateway.mind import ScriptMind
 from steeltrap.harness.gateway.server import Gateway
+from steeltrap.harness.limits import Limits
 from steeltrap.harness.memory import Utterance
 from steeltrap.harness.models import Answerer, Reply
 from steeltrap.harness.remote import Remote
@@ -130,7 +131,7 @@ def living(small: Small) -> Iterator[Living]:
                 pytest.skip(str(missing))
             model = Observed(answer, small.script)
             gateway = stack.enter_context(Gateway(model, HashEmbedder(), retries=0))
-            memory: Any = Remote(node, python=python, timeout_s=120)
+            memory: Any = Remote(node, python=python, limits=Limits(step_s=120))
             memory.connect(gateway.models)
             return memory, model
 

@@ -21,6 +21,7 @@ import pytest
 from steeltrap.adapters.flat import Flat
 from steeltrap.harness.drive import drive
 from steeltrap.harness.history import fingerprint, read_events, read_header
+from steeltrap.harness.limits import Limits
 from steeltrap.harness.memory import (
     CAPABILITIES,
     Erases,
@@ -82,9 +83,9 @@ def odd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
 
     def opened(name: str = "Odd", *, folder: Path | None = None, **settings: Any) -> Remote:
         passes = ("PYTHONPATH", *settings.pop("passes", ()))
-        timeout_s = settings.pop("timeout_s", 30.0)
+        limits = settings.pop("limits", Limits(step_s=30))
         node = {"_target_": f"odd.{name}", **settings}
-        remote = Remote(node, passes=passes, timeout_s=timeout_s)
+        remote = Remote(node, passes=passes, limits=limits)
         made.append(remote)
         remote.open(folder or tmp_path / str(len(made)))
         return remote
@@ -99,9 +100,9 @@ def raw(tmp_path: Path) -> Iterator[Callable[..., Remote]]:
     """Makes and opens workers that break the protocol in a given way."""
     made: list[Remote] = []
 
-    def opened(how: str, timeout_s: float = 30.0) -> Remote:
+    def opened(how: str, step_s: float = 30.0) -> Remote:
         command = [sys.executable, str(WORKERS / "raw.py"), how]
-        made.append(Remote({"command": command}, timeout_s=timeout_s, name="raw"))
+        made.append(Remote({"command": command}, limits=Limits(step_s=step_s), name="raw"))
         made[-1].open(tmp_path / str(len(made)))
         return made[-1]
 
@@ -285,7 +286,7 @@ def test_a_print_before_the_memory_is_there(odd: Callable[..., Remote]) -> None:
 
 
 def test_lines_may_be_huge(odd: Callable[..., Remote]) -> None:
-    """Neither what is said nor what is served has a limit, and pipes may be full on the way."""
+    """What is said and served may be long, and pipes may be full on the way."""
     remote = odd()
     text = "🦀" * 2_000_000
     remote.ingest(turn(text))
@@ -384,22 +385,80 @@ def test_last_words_are_the_last_and_bounded(odd: Callable[..., Remote]) -> None
 
 def test_a_hang_is_ended_and_says_where(odd: Callable[..., Remote]) -> None:
     """A worker that gives no answer in time is stopped, with all that it started."""
-    remote = odd(timeout_s=1.0)
+    remote = odd(limits=Limits(step_s=1))
     remote.ingest(turn("child 100"))
     (item,) = remote.retrieve(query("?"))
     started = time.monotonic()
     with pytest.raises(WorkerDied) as caught:
         remote.ingest(turn("hang 100"))
     assert time.monotonic() - started < 4
-    assert "gave no answer in 1 s and was stopped during ingest" in str(caught.value)
+    assert "gave no answer in 1 s (limits.step_s) and was stopped during ingest" in str(
+        caught.value
+    )
     assert any("odd.py" in line and "in ingest" in line for line in caught.value.last_words)
     assert gone(int(item.text))
 
 
+def test_a_start_may_take_longer_than_a_step(odd: Callable[..., Remote], tmp_path: Path) -> None:
+    """A system loads its models when it opens; a limit of a step is not one of that."""
+    remote = odd("Slow", limits=Limits(step_s=0.5))
+    assert [] == remote.retrieve(query("?"))
+    remote.reopen(tmp_path / "1")
+    assert [] == remote.retrieve(query("?"))
+
+
+@pytest.mark.parametrize("how", ["hold", "child holds"])
+def test_who_takes_too_much_memory_is_stopped(odd: Callable[..., Remote], how: str) -> None:
+    """The worker and what it started count together, and the limit that was broken is named."""
+    remote = odd(limits=Limits(step_s=30, memory_mb=200))
+    remote.ingest(turn("one"))
+    with pytest.raises(WorkerDied) as caught:
+        remote.ingest(turn(f"{how} 300"))
+    words = re.escape("more than limits.memory_mb=200, and was stopped during ingest")
+    found = re.search(rf"worker of Odd used (\d+) MB, {words}", str(caught.value))
+    assert found is not None, caught.value
+    assert 200 < int(found[1]) < 450
+    with pytest.raises(WorkerGone, match=r"limits\.memory_mb=200"):
+        remote.settle()
+
+
+def test_memory_is_watched_while_nothing_is_asked(odd: Callable[..., Remote]) -> None:
+    """What a system takes on its own account between two steps is seen before the next one."""
+    remote = odd(limits=Limits(step_s=30, memory_mb=200))
+    (pid,) = children()
+    remote.ingest(turn("hold later 300"))
+    assert gone(pid)
+    with pytest.raises(WorkerDied, match=r"limits\.memory_mb=200, and was stopped before settle"):
+        remote.settle()
+
+
+def test_shared_memory_counts_once(odd: Callable[..., Remote]) -> None:
+    """A system that forks does not hold what parent and child share twice."""
+    remote = odd(limits=Limits(step_s=30, memory_mb=350))
+    remote.ingest(turn("hold 200"))
+    remote.ingest(turn("fork 1"))
+    remote.settle()
+
+
+def test_a_giant_answer_is_not_taken_in(odd: Callable[..., Remote]) -> None:
+    """Reading stops at the limit, the worker is ended, and what came is no part of any answer."""
+    remote = odd(limits=Limits(answer_mb=5))
+    before_mb = resident_mb()
+    with pytest.raises(WorkerDied, match=r"answer of more than limits\.answer_mb=5 MB and was"):
+        remote.retrieve(query("big 100000000"))
+    assert resident_mb() - before_mb < 50
+    assert [] == [pid for pid in children() if alive(pid)]
+
+
+def resident_mb() -> float:
+    """What this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def test_a_request_that_nobody_reads_ends_too(raw: Callable[..., Remote]) -> None:
     """A worker that reads no more is stopped, even where the pipe is full."""
-    remote = raw("deaf", timeout_s=0.5)
-    with pytest.raises(WorkerDied, match=r"gave no answer in 0\.5 s"):
+    remote = raw("deaf", step_s=0.5)
+    with pytest.raises(WorkerDied, match=r"gave no answer in 0\.5 s \(limits\.step_s\)"):
         remote.retrieve(query("?" * 1_000_000))
 
 
@@ -461,11 +520,12 @@ def test_malformed_items_are_left_to_whoever_checks_them(raw: Callable[..., Remo
     ],
 )
 def test_a_worker_that_does_not_greet_is_no_worker(
-    raw: Callable[..., Remote], how: str, words: str
+    raw: Callable[..., Remote], how: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Version, capabilities and form of the first line are checked before anything is asked."""
+    monkeypatch.setattr("steeltrap.harness.process.START_S", 1.0)
     with pytest.raises(WorkerError, match=re.escape(words)):
-        raw(how, timeout_s=1.0)
+        raw(how, step_s=0.5)
 
 
 def test_a_system_that_cannot_be_made_says_why(odd: Callable[..., Remote]) -> None:

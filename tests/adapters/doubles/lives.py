@@ -12,6 +12,7 @@ import pytest
 
 from steeltrap.harness import environments
 from steeltrap.harness.history import Event
+from steeltrap.harness.limits import Limits
 from steeltrap.harness.memory import Query, Subject, Utterance
 from steeltrap.harness.remote import Remote
 from steeltrap.harness.script import Script, Step
@@ -31,7 +32,7 @@ def python(name: str) -> Path:
 def remote(name: str, target: str, variable: str, url: str, **settings: Any) -> Remote:
     """A system in a worker, not yet opened."""
     node = {"_target_": target, "base_url": url, **QUICK, **settings}
-    return Remote(node, python=python(name), passes=(variable,), timeout_s=60)
+    return Remote(node, python=python(name), passes=(variable,), limits=Limits(step_s=60))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -39,6 +40,16 @@ class Plain:
 
     def retrieve(self, query: Query) -> Sequence[Item]:
         return [Item(text) for text in self.texts]
+
+
+HELD: list[bytearray] = []
+
+
+def hold(megabytes: str) -> None:
+    """Take memory bit by bit, up to so much, and stay a while."""
+    for _ in range(int(megabytes) // 10):
+        HELD.append(bytearray(b"x" * 10_000_000))
+    time.sleep(1 if int(megabytes) > 200 else 0)
 
 
 class Name:
@@ -76,6 +87,20 @@ class Odd(Plain):
                 os.kill(os.getpid(), signal.Signals[f"SIG{argument}"])
             case "hang":
                 time.sleep(float(argument))
+            case "hold" if argument.startswith("later "):
+                threading.Timer(0.3, hold, [argument.removeprefix("later ")]).start()
+            case "hold":
+                hold(argument)
+            case "child" if argument.startswith("holds "):
+                script = (
+                    f"import time; held = bytearray({argument.split()[1]}_000_000); time.sleep(9)"
+                )
+                subprocess.run([sys.executable, "-c", script], check=True)
+            case "fork":
+                if (pid := os.fork()) == 0:
+                    time.sleep(float(argument))
+                    os._exit(0)
+                os.waitpid(pid, 0)
             case "say":
                 print(argument, file=sys.stderr)
             case "print":
@@ -198,6 +223,14 @@ class Closed(Plain):
 
     def open(self, folder: Path) -> None:
         raise OSError("the disk is full")
+
+
+class Slow(Plain):
+    """Takes its time to open."""
+
+    def open(self, folder: Path) -> None:
+        time.sleep(0.8)
+        self.texts = []
 
 
 class Telling(Plain):
