@@ -25,6 +25,8 @@ from steeltrap.harness.tokens import cache_folder
 
 __all__ = ["ray"]
 
+_LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Where no cluster is enabled, Ray listens on the loopback address alone, on any system."""
 _SOCKET_CHARS: Final = 64
 """Of the path of a socket, for what Ray puts below its folder; a path of a socket has 107."""
 _STORE_BYTES: Final = 80_000_000
@@ -42,6 +44,9 @@ def ray(
     Raises:
         SettingsError: Ray is not installed, or there is no such cluster.
     """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if not asked.address:
+        os.environ[_LOOPBACK] = "0"  # read when Ray is imported
     try:
         engine = import_module("ray")
     except ModuleNotFoundError:
@@ -102,7 +107,6 @@ def _death(error: Exception) -> str:
 @contextmanager
 def _connected(engine: Any, address: str | None, processes: int) -> Iterator[None]:
     """A connection to a cluster, or a Ray of this machine alone that is gone afterwards."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address:
         try:
@@ -124,7 +128,7 @@ def _connected(engine: Any, address: str | None, processes: int) -> Iterator[Non
     try:
         engine.init(
             address="local", num_cpus=processes, num_gpus=0, include_dashboard=False,
-            object_store_memory=_STORE_BYTES, _node_ip_address="127.0.0.1",
+            object_store_memory=_STORE_BYTES,
             _temp_dir=str(folder), _plasma_directory=str(folder), **quiet,
         )  # fmt: skip
         yield

@@ -8,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from steeltrap.adapters.flat import Flat
+from steeltrap.harness.composing import assembled, composed, configs, parsed, points
 from steeltrap.harness.settings import SettingsError, cells, options, rebuilt
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import EVERY, FAMILIES
@@ -210,3 +211,41 @@ def test_a_run_of_what_is_gone_cannot_be_run_again() -> None:
     spec = cell.spec(cell.script(), cell.memory())
     with pytest.raises(SettingsError, match="unknown system 'lost'"):
         rebuilt(msgspec.structs.replace(spec, system="lost keep=3"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["system=gem,flat", "script=retention,figure-1", "seed=0,1", "model.missed=0.5"],
+        ["system=ideal,memgpt", "script.surface.paraphrase=0.5", "embedder=minilm", "name=x"],
+        ["experiment=dials", "seed=0", "faults=some"],
+        ["experiment=first-target", "system=flat", "script=dose", "seed=0"],
+        ["system=ideal", "+system.more={a: 1}", "script.families={flip-flop: 2}", "limits.step_s=3"],
+    ],
+)
+def test_cells_are_put_together_to_what_composing_each_gives(asked: list[str]) -> None:
+    """What is composed once for many cells gives every cell the settings that are its own."""
+    with configs():
+        for point in points(parsed(asked)):
+            whole, made = composed(point), assembled(point)
+            assert OmegaConf.to_container(whole) == OmegaConf.to_container(made)
+            assert [*whole, *whole.system] == [*made, *made.system]
+            assert OmegaConf.is_struct(made) and OmegaConf.is_struct(made.system)
+
+
+def test_a_cell_that_was_changed_changes_no_other() -> None:
+    """Cells share nothing, though most of their settings were composed once."""
+    first, second = cells(["seed=0,1"])
+    OmegaConf.update(first.config, "script.turns", 7)
+    assert second.config.script.turns != 7
+    assert cells(["seed=0"])[0].config.script.turns != 7
+
+
+def test_the_cores_of_a_system_are_a_whole_number_and_no_other_row() -> None:
+    """How many cores a cell keeps busy decides where it runs, and nothing that it finds."""
+    plain, heavy = cells(["+system.cores=1,2"])
+    assert (1, 2) == (plain.cores, heavy.cores)
+    assert plain.system == heavy.system
+    assert plain.node == heavy.node
+    with pytest.raises(SettingsError, match=r"system\.cores=0: write a whole number"):
+        _ = cells(["+system.cores=0"])[0].cores
