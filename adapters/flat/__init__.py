@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from steeltrap.adapters.crowd import alone
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.tokens import count
 
@@ -50,6 +52,8 @@ class Flat:
         ValueError: both windows are set, or one is not positive.
     """
 
+    concurrent = True
+
     def __init__(
         self,
         *,
@@ -65,6 +69,7 @@ class Flat:
         self._window = window
         self._by_tokens = window_tokens is not None
         self._stamps = stamps
+        self._lock = threading.RLock()
         self._transcripts: dict[str, _Transcript] | None = None
 
     def open(self, folder: Path) -> None:  # noqa: ARG002 - the transcript is kept in memory
@@ -75,6 +80,7 @@ class Flat:
         """Drop everything."""
         self._transcripts = None
 
+    @alone
     def ingest(self, turn: Utterance) -> None:
         """Append a turn and let the oldest out of the window."""
         transcript = self._opened().setdefault(turn.tenant, _Transcript())
@@ -94,11 +100,13 @@ class Flat:
         """Nothing runs in the background."""
         self._opened()
 
+    @alone
     def active(self, tenant: str) -> list[Item]:
         """The window, oldest turn first."""
         transcript = self._opened().get(tenant)
         return [item for item, _ in transcript.turns] if transcript else []
 
+    @alone
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Drop the tenant's transcript, or every turn in it that names the subject's topic.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from steeltrap.adapters.crowd import Turnstiles, alone
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.tokens import count
@@ -72,9 +74,17 @@ class Gem:
             self._policies = self._policies.with_(f"SET bound = {bound_tokens}")
         self.identity = {"policies_sha256": sha256(self._policies.describe().encode()).hexdigest()}
         self._shared = salience == "shared"
+        self._lock, self._turnstiles = threading.RLock(), Turnstiles()
         self._memory: Memory | None = None
         self._tenants: dict[str, None] = {}
         self._now = EPOCH
+
+    @property
+    def concurrent(self) -> bool:
+        """The engine lets one transition in at a time; its graph stores are not known to be used by
+        several threads.
+        """
+        return self._kind in ("native", "plain")
 
     def open(self, folder: Path) -> None:
         """Begin an empty memory in `folder`."""
@@ -100,7 +110,8 @@ class Gem:
         _refuse_nobody(turn.tenant)
         self._passed(turn.at, turn.tenant)
         try:
-            self.take_in(turn)
+            with self._turnstiles.of(turn.tenant):
+                self.take_in(turn)
         except (InterpretationError, ModelFault, PolicyBreach) as fault:
             raise MemoryFault(str(fault)) from fault
 
@@ -110,7 +121,7 @@ class Gem:
 
     def settle(self) -> None:
         """Revise what the latest turns have changed."""
-        for tenant in self._tenants:
+        for tenant in list(self._tenants):
             self.memory.revise(tenant, at=self._now)
 
     def maintain(self, at: str) -> None:
@@ -199,6 +210,7 @@ class Gem:
             raise MemoryFault("gem: not open; call open(folder) first, and nothing after close()")
         return self._memory
 
+    @alone
     def _passed(self, at: str, tenant: str | None = None) -> None:
         self._now = max(self._now, at)
         if tenant is not None:

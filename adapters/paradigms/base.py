@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import re
+import threading
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from typing import Any, Final, Literal, Self
 import msgspec
 import numpy as np
 
+from steeltrap.adapters.crowd import Turnstiles, alone
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.harness.memory import Item, MemoryFault, Query, Subject, Utterance
 from steeltrap.harness.models import Models
@@ -123,6 +125,8 @@ class Paradigm(ABC):
 
     name: str
     """Of the paradigm, for messages."""
+    concurrent = True
+    """One thread at a time is in the store; models are asked outside."""
 
     def __init__(
         self,
@@ -137,6 +141,7 @@ class Paradigm(ABC):
         self._vectors: dict[str, np.ndarray[Any, Any]] = {}
         """Vectors of the catalogue by their texts."""
         self._open = self._is_twin = False
+        self._lock, self._turnstiles = threading.RLock(), Turnstiles()
         self.now = EPOCH
         """The latest time that was heard of."""
 
@@ -262,6 +267,7 @@ class Paradigm(ABC):
         twin._vectors, twin._is_twin = dict(self._vectors), True
         return twin
 
+    @alone
     def passed(self, at: str) -> str:
         """The time has come to this instant; gives the latest one that was heard of."""
         self._opened()
@@ -286,10 +292,11 @@ class Paradigm(ABC):
         self._refuse_nobody(turn.tenant)
         speech = Speech(turn.id, turn.at, turn.tenant, turn.role, "", turn.text)
         try:
-            said = self._reader().statements(speech, self._known(turn.tenant))
-            with self.transaction():
-                for statement in said:
-                    self._take_in(turn, statement)
+            with self._turnstiles.of(turn.tenant):
+                said = self._reader().statements(speech, self._known(turn.tenant))
+                with self._lock, self.transaction():
+                    for statement in said:
+                        self._take_in(turn, statement)
         except (InterpretationError, ModelFault, ValueError) as fault:
             raise MemoryFault(f"{self.name}: {fault}") from fault
 
@@ -352,7 +359,8 @@ class Paradigm(ABC):
         self._refuse_nobody(query.tenant)
         try:
             asked = self._reader().question(query.text, query.at, query.tenant, self._known(query.tenant))  # fmt: skip
-            found = list(self._answer(query.tenant, asked, query.limit, at))
+            with self._lock:
+                found = list(self._answer(query.tenant, asked, query.limit, at))
         except (InterpretationError, ModelFault, ValueError) as fault:
             raise MemoryFault(f"{self.name}: {fault}") from fault
         return [item(held) for held in found[: max(query.limit, 0)]]
@@ -378,11 +386,13 @@ class Paradigm(ABC):
                 for one in self.schema(tenant):
                     yield from (Place(title, name) for name in one.fields if one.topic == title)
 
+    @alone
     def active(self, tenant: str) -> Sequence[Item]:
         """Every value that holds."""
         self._opened()
         return [item(held) for held in self.listing(tenant, self.now)]
 
+    @alone
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Remove a field or a tenant for good; what is not there needs no removal."""
         self._opened()
@@ -399,12 +409,13 @@ class Paradigm(ABC):
         """The topics that a text names, the longest title first; then the nearest in meaning."""
 
         def known(text: str, limit: int) -> list[Sketch]:
-            topics = self.schema(tenant)
-            words = f" {_words(text)} "
-            named = [one for one in topics if any(f" {_words(n)} " in words for n in (one.topic, *one.names))]  # fmt: skip
-            found = {one.topic: one for one in sorted(named, key=lambda one: -len(one.topic))}
-            if len(found) < min(limit, len(topics)):
-                found |= {one.topic: one for one in self._nearest(topics, text)}
+            with self._lock:
+                topics = self.schema(tenant)
+                words = f" {_words(text)} "
+                named = [one for one in topics if any(f" {_words(n)} " in words for n in (one.topic, *one.names))]  # fmt: skip
+                found = {one.topic: one for one in sorted(named, key=lambda one: -len(one.topic))}
+                if len(found) < min(limit, len(topics)):
+                    found |= {one.topic: one for one in self._nearest(topics, text)}
             shown = list(found.values())[:limit]
             return [Sketch(one.topic, ", ".join(one.fields), one.fields) for one in shown]
 

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Self
 
+from steeltrap.adapters.crowd import alone
 from steeltrap.adapters.paradigms.base import Held, Paradigm, Schema
 from steeltrap.reference_system.rules import Rule
 from steeltrap.reference_system.statements import Place
@@ -74,6 +75,7 @@ class SqliteParadigm(Paradigm):
         for db in self._tenants.values():
             db.commit()
 
+    @alone
     def size_bytes(self) -> int:
         """Bytes of the files."""
         self._opened()

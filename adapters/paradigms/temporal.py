@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from steeltrap.adapters.crowd import alone
 from steeltrap.adapters.paradigms.base import Held, Write, item, moment
 from steeltrap.adapters.paradigms.sqlite import SqliteParadigm
 from steeltrap.harness.memory import Item, Subject
@@ -167,6 +168,7 @@ class Temporal(SqliteParadigm):
         ended = [held for held in began if held.valid_to and held.valid_to <= at]
         return [*reversed(ended), *(held for held in began if held not in ended)]
 
+    @alone
     def history(self, subject: Subject) -> Sequence[Item]:
         """FOR SYSTEM_TIME ALL: every version, oldest first, also what was never true."""
         self._opened()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
+from steeltrap.adapters.crowd import alone
 from steeltrap.adapters.paradigms.base import Held, Paradigm, Schema, Write, item
 from steeltrap.adapters.vector.dense import Dense
 from steeltrap.adapters.vector.memory import FUSION_DEPTH
@@ -281,6 +282,7 @@ class VectorDb(Paradigm):
 
     # ------------------------------------------------------------ reading
 
+    @alone
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The entries nearest to the question, by meaning and by words. Reading changes nothing."""
         self._opened()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
+from steeltrap.adapters.crowd import alone
 from steeltrap.adapters.embedders import Embedder, WordLlamaEmbedder
 from steeltrap.adapters.vector.dense import Dense
 from steeltrap.adapters.vector.okapi import SpacedWords
@@ -93,6 +95,8 @@ class Vector:
             given where entries are sessions.
     """
 
+    concurrent = True
+
     def __init__(
         self,
         embedder: Embedder | None = None,
@@ -122,6 +126,7 @@ class Vector:
         self._stamps = stamps
         self._by_session = entry == "session"
         self._words = words
+        self._lock = threading.RLock()
         self._folder = Path()
         self._client: QdrantLocal | None = None
         self._made = 0
@@ -144,6 +149,7 @@ class Vector:
             self._client.close()
         self._client = self._shelves = None
 
+    @alone
     def ingest(self, turn: Utterance) -> None:
         """Store a turn, then prune to the capacity; it is indexed when something is asked."""
         shelf = self._shelf(turn.tenant)
@@ -183,6 +189,7 @@ class Vector:
                 shelf.words.add(number, text)
         shelf.waiting.clear()
 
+    @alone
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The `query.limit` best turns of the query's tenant, with their scores."""
         shelf = self._opened().get(query.tenant)
@@ -193,16 +200,19 @@ class Vector:
             served.append(msgspec.structs.replace(shelf.items[number], score=score))
         return served
 
+    @alone
     def settle(self) -> None:
         """Index what waits."""
         for shelf in self._opened().values():
             self._index(shelf)
 
+    @alone
     def active(self, tenant: str) -> list[Item]:
         """Every turn stored, oldest first."""
         shelf = self._opened().get(tenant)
         return list(shelf.items.values()) if shelf else []
 
+    @alone
     def erase(self, tenant: str, subject: Subject | None) -> None:
         """Delete the tenant's turns, or those that name the subject's topic.
 

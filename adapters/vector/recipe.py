@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from steeltrap.adapters.crowd import alone
 from steeltrap.adapters.vector.memory import Entry, Shelf, Splitting, Vector
 from steeltrap.adapters.vector.ranking import fused, ranked
 
@@ -67,6 +68,7 @@ class Recipe(Vector):
         self._recency = recency
         self._salience = salience
 
+    @alone
     def retrieve(self, query: Query) -> Sequence[Item]:
         """The `query.limit` best entries with their scores; each is counted as served."""
         served = super().retrieve(query)
@@ -74,6 +76,7 @@ class Recipe(Vector):
             self._shelf(query.tenant).served.update(item.id or "" for item in served)
         return served
 
+    @alone
     def salience(self, subject: Subject) -> float | None:
         """How often entries of the subject were served; None if there are none.
 
