@@ -100,6 +100,7 @@ COLUMNS: Final = (
     Column("lag_turns", "int64", "probe: turns since the update that it follows", _of("lag", Probe)),
     Column("hop", "int64", "probe: edges over which the present value came", _of("hop", Probe)),
     Column("type", "text", "ok (done), fail (certainly not done) or info (nobody knows)", lambda row: row.event.type),
+    Column("worker", "text", "died: the memory's process ended here; gone: it had ended for good", lambda row: row.event.worker or None),
     Column("via", "text", "how it was observed: fork, in-script or listing", lambda row: row.event.via or None),
     Column("phase", "text", "what `ms` is the time of", lambda row: PHASES[type(row.step)]),
     Column("ms", "double", "wall time of the memory's work, models included", lambda row: row.event.ms),

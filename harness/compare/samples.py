@@ -185,11 +185,12 @@ def _families(script: Path) -> dict[str, str]:
     """The family of each unit: that of the turn that spoke of it first, as verdicts are counted."""
     found: dict[str, str] = {}
     try:
-        for line in script.read_bytes().splitlines():
-            turn = msgspec.json.decode(line, type=_Turn)
-            for op in turn.ops:
-                if op.unit:
-                    found.setdefault(op.unit, turn.family)
+        with script.open("rb") as lines:
+            for line in lines:
+                turn = msgspec.json.decode(line, type=_Turn)
+                for op in turn.ops:
+                    if op.unit:
+                        found.setdefault(op.unit, turn.family)
     except OSError as error:
         raise RecordError(
             f"{script}: cannot be read ({error.strerror}); it is a part of the run"

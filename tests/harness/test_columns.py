@@ -60,8 +60,8 @@ def test_rows_say_what_script_and_history_say(runs: Path, cells: list[Cell]) -> 
             assert (type(step).__name__.lower(), PHASES[type(step)]) == (row["kind"], row["phase"])
             assert pd.Timestamp(step.at) == row["at"]
             assert (event.ms, event.settle_ms) == (row["ms"], row["settle_ms"])
-            assert [step.tenant, step.family, event.error, event.via] == [
-                row.get(key, "") for key in ("tenant", "family", "error", "via")
+            assert [step.tenant, step.family, event.error, event.worker, event.via] == [
+                row.get(key, "") for key in ("tenant", "family", "error", "worker", "via")
             ]
             assert (step.ask, step.unit, step.lag, step.hop) == tuple(
                 row.get(key) for key in ("ask", "unit", "lag_turns", "hop")
