@@ -24,7 +24,7 @@ from steeltrap.harness import values
 from steeltrap.harness.bench import Bench, limit_of
 from steeltrap.harness.checks.scorer import Scorer
 from steeltrap.harness.commands.shrink import MEANS, SHOWS
-from steeltrap.harness.drive import Driver
+from steeltrap.harness.driver import Driver
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Memory, Told, capabilities
 from steeltrap.harness.readers import Oracle

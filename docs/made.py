@@ -35,7 +35,7 @@ from steeltrap.harness import settings, values
 from steeltrap.harness.checks import score
 from steeltrap.harness.checks.sheet import CENTRAL
 from steeltrap.harness.cli import parser
-from steeltrap.harness.drive import Driver
+from steeltrap.harness.driver import Driver
 from steeltrap.harness.memory import CAPABILITIES, capabilities
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Outcome

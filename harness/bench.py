@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from steeltrap.harness.checks import score
 from steeltrap.harness.checks.scorer import Scored
-from steeltrap.harness.drive import Driver, RunStopped
+from steeltrap.harness.driver import Driver, NotOpened, RunStopped
 from steeltrap.harness.gateway import Gateway
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Erases, Memory, Told, capabilities
@@ -29,10 +29,6 @@ __all__ = ["LIMIT", "Bench", "NotOpened", "limit_of"]
 
 LIMIT: Final = "limit"
 """A script that shows what it shows only where so few items are served says so in its notes."""
-
-
-class NotOpened(RunStopped):
-    """The memory cannot be opened, so that nothing can be run."""
 
 
 def limit_of(script: Script, otherwise: int) -> int:

@@ -3,91 +3,37 @@
 Every step is written as `invoke` before it is tried and with its outcome afterwards, flushed
 each time. A run that was killed is taken up by doing the recorded steps over without recording
 them (the memory is rebuilt, its clock is simulated, so it comes to the same state) and going on
-from there. The clock is the script's; wall time is measured around the adapter's calls alone.
+from there. A memory whose process died is brought back in the same way. The clock is the script's;
+wall time is measured around the adapter's calls alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
-from typing import Any, Literal, Protocol
 
+from steeltrap.harness.driver import Driver, Meter, NotOpened, RunStopped, Unlike
 from steeltrap.harness.history import (
+    End,
     Event,
     HistoryError,
     HistoryHeader,
     HistoryWriter,
-    Salience,
+    joined,
+    read_events,
     read_header,
     read_marked,
 )
-from steeltrap.harness.memory import (
-    Erases,
-    Forks,
-    Item,
-    Lists,
-    Maintains,
-    Memory,
-    MemoryFault,
-    Query,
-    Recalls,
-    Recovers,
-    Salient,
-    Sized,
-    Subject,
-    Utterance,
-    capabilities,
-)
-from steeltrap.harness.models import Usage
+from steeltrap.harness.limits import Limits, amount
+from steeltrap.harness.memory import Memory, capabilities
 from steeltrap.harness.remains import Search
-from steeltrap.harness.replies import Items, number
-from steeltrap.harness.script import (
-    Audit,
-    Erasure,
-    Gauge,
-    Pause,
-    Probe,
-    Script,
-    Step,
-    Turn,
-    field_of,
-    tenant_of,
-    topic_of,
-)
+from steeltrap.harness.script import Script, Step, Turn
 
-__all__ = ["Driver", "Meter", "RunStopped", "drive", "subject"]
+__all__ = ["NotOpened", "OnEvent", "RunStopped", "drive"]
 
 OnEvent = Callable[[Step, Event], None]
-
-
-class RunStopped(RuntimeError):
-    """A run cannot go on, and nothing was recorded of the step at which it stopped.
-
-    What was recorded before stands, so that the run goes on from there when it can.
-    """
-
-
-class Meter(Protocol):
-    """Counts the model calls of a run by the step and phase that caused them."""
-
-    def at(self, step: int, phase: str) -> None:
-        """From now on calls are caused by this."""
-
-    def taken(self) -> dict[str, Usage]:
-        """What was used since this was last asked, by phase."""
-
-    def unrecovered(self) -> str:
-        """A call of this step that failed and was not made good; empty: none."""
-
-    def stopped(self) -> str:
-        """Why no further call can be answered; empty: they can."""
-
-
-def subject(unit: str, text: str = "") -> Subject:
-    """A unit as adapters are asked for it by name."""
-    return Subject(tenant_of(unit), topic_of(unit), field_of(unit), text)
+_NONE = Limits()
 
 
 def drive(
@@ -99,6 +45,8 @@ def drive(
     meter: Meter | None = None,
     search: Search | None = None,
     on_event: OnEvent | None = None,
+    begin: Callable[[], None] | None = None,
+    limits: Limits = _NONE,
 ) -> None:
     """Run an opened memory through a script, recording into `history`.
 
@@ -110,6 +58,9 @@ def drive(
         meter: counts the memory's model calls, where it makes any.
         search: looks in the memory's files for what must be gone.
         on_event: called with every step and its outcome, those already recorded included.
+        begin: opens the memory again, empty, when its process has died; raises `NotOpened`.
+            Without it nothing more is tried then.
+        limits: how often it may be begun again, and how long the run may take.
 
     Raises:
         HistoryError: `history` belongs to another script, system or budget.
@@ -118,32 +69,95 @@ def drive(
     header = HistoryHeader(
         script_sha256=script.sha256(), capabilities=capabilities(memory), limit=limit
     )
-    recorded, end = _recorded(history, header)
+    past = _recorded(history, header, script)
     driver = Driver(memory, limit, meter)
-    for step, event in zip(script.steps, recorded, strict=False):
-        driver.again(step, event)
+    for step, event in past.pairs(script, history):
+        if not past.worker:  # else there is no memory to be brought to this state, or not yet
+            _again(driver, step, event)
         if on_event:
             on_event(step, event)
-    with history.open("r+b" if end else "wb") as stream:
-        stream.truncate(end)
-        stream.seek(end)
+    life = _Life(driver, script, history, past, begin, limits.restarts)
+    with history.open("r+b" if past.end else "wb") as stream:
+        stream.truncate(past.end)
+        stream.seek(past.end)
         writer = HistoryWriter(stream)
-        if not end:
+        if not past.end:
             writer.header(header)
-        for i, step in islice(enumerate(script.steps), len(recorded), None):
+        for i, step in islice(enumerate(script.steps), past.steps, None):
+            if limits.run_s is not None and past.ms >= 1000 * limits.run_s:
+                writer.outcome(_end(limits.run_s, past.turns, script))
+                return
             writer.invoke(i)
-            event = driver.do(i, step)
-            if search:
+            event = life.do(i, step)
+            if search and not event.worker:
                 event.remains = search.after(i, driver.shown)
             writer.outcome(event)
+            past.take(event, step)
             if on_event:
                 on_event(step, event)
 
 
-def _recorded(history: Path, header: HistoryHeader) -> tuple[list[Event], int]:
-    """What an earlier attempt has recorded, and the length in bytes of that part of the file."""
+def _again(driver: Driver, step: Step, event: Event) -> None:
+    try:
+        driver.again(step, event)
+    except Unlike as unlike:
+        raise HistoryError(
+            f"{unlike}, so the memory cannot be brought back to where the run stopped; run with"
+            " fresh=true"
+        ) from None
+
+
+def _end(run_s: float, turns: int, script: Script) -> End:
+    every = sum(isinstance(step, Turn) for step in script.steps)
+    return End(
+        end=f"after {amount(run_s)} s (limits.run_s), at turn {amount(turns)} of {amount(every)}",
+        run_s=run_s,
+    )
+
+
+# ---------------------------------------------------------------- what is recorded already
+
+
+class _Past:
+    """What has been recorded of a run, added up."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        """Length in bytes of what an earlier attempt wrote."""
+        self.steps = self.turns = 0
+        self.ms = 0.0
+        """Wall time of the memory's operations, in which it waits for models too. It is recorded,
+        so that an interruption does not count."""
+        self.deaths = 0
+        self.words = ""
+        """The memory's last, when it died last."""
+        self.worker = ""
+        """As of the last step: `Event.worker`."""
+        self.given_up = -1
+        """The first step that was not tried."""
+
+    def take(self, event: Event, step: Step) -> None:
+        """Add one outcome."""
+        self.steps += 1
+        self.turns += isinstance(step, Turn)
+        self.ms += event.ms + event.settle_ms
+        self.worker = event.worker
+        if event.worker == "died":
+            self.deaths, self.words = self.deaths + 1, event.error
+        if event.worker == "gone" and self.given_up < 0:
+            self.given_up = event.i
+
+    def pairs(self, script: Script, history: Path) -> Iterator[tuple[Step, Event]]:
+        """The steps that are recorded, with their outcomes, from the file."""
+        if self.steps:
+            yield from islice(joined(script, read_events(history, torn="stop")), self.steps)
+
+
+def _recorded(history: Path, header: HistoryHeader, script: Script) -> _Past:
+    """What an earlier attempt has recorded."""
+    past = _Past()
     if not _begun(history):
-        return [], 0
+        return past
     found = read_header(history)
     if found != header:
         raise HistoryError(
@@ -151,12 +165,11 @@ def _recorded(history: Path, header: HistoryHeader) -> tuple[list[Event], int]:
             " use another run folder, or fresh=true to run anew"
         )
     with history.open("rb") as stream:
-        end = len(stream.readline())
-    events = []
+        past.end = len(stream.readline())
     for event, position in read_marked(history, torn="stop"):
-        events.append(event)
-        end = position
-    return events, end
+        past.take(event, script.steps[event.i])
+        past.end = position
+    return past
 
 
 def _begun(history: Path) -> bool:
@@ -167,224 +180,56 @@ def _begun(history: Path) -> bool:
         return stream.readline().endswith(b"\n")
 
 
-class Driver:
-    """Does steps on one memory.
+# ---------------------------------------------------------------- a memory that may die
 
-    Args:
-        memory: opened.
-        limit: items that a query may be served.
-        meter: counts the memory's model calls.
+
+class _Life:
+    """Does steps on a memory that is begun again when its process has died.
+
+    It is rebuilt as a resumed run is, by the recorded steps; the one at which it died is left out,
+    for it was never answered. What it shows must be what it showed, or the rest of the run would be
+    that of another memory. A run that is resumed just after a death, or after it was given up,
+    goes on in the same way.
     """
 
-    def __init__(self, memory: Memory, limit: int, meter: Meter | None = None) -> None:
-        self._memory = memory
-        self._limit = limit
-        self._meter = meter
-        self._step = 0
-        self._items = Items()
-        self._tenants: dict[str, None] = {}
-        self._settled = True
-        self._fork: tuple[str, Memory] | None = None
-        self._ms = self._settle_ms = 0.0
-
-    @property
-    def shown(self) -> list[Item]:
-        """Every item that was served or listed so far."""
-        return self._items.all
-
-    def again(self, step: Step, recorded: Event) -> None:
-        """Do a recorded step over, for its effect on the memory; the record stands as it is.
-
-        Raises:
-            HistoryError: the step did not end as it had.
-        """
-        items, self._items = self._items, Items()
-        done = self.do(recorded.i, step)
-        self._items = items
-        self._items.extend(recorded.new)
-        if done.type != recorded.type:
-            raise HistoryError(
-                f"step {recorded.i} ended '{recorded.type}' and ends '{done.type}' when it is done"
-                f" over ({done.error or 'no error'}), so the memory cannot be brought back to where"
-                " the run stopped; run with fresh=true"
-            )
+    def __init__(
+        self,
+        driver: Driver,
+        script: Script,
+        history: Path,
+        past: _Past,
+        begin: Callable[[], None] | None,
+        restarts: int,
+    ) -> None:
+        self._driver = driver
+        self._script = script
+        self._history = history
+        self._past = past
+        self._begin = begin
+        self._restarts = restarts
 
     def do(self, i: int, step: Step) -> Event:
-        """Do one step and say what became of it.
+        """Do one step, on a memory that is brought back before, where it has to be."""
+        if self._past.worker == "gone":
+            return _untried(i, f"at step {self._past.given_up}")
+        if self._past.worker == "died" and (why := self._lost()):
+            return _untried(i, why)
+        return self._driver.do(i, step)
 
-        Raises:
-            RunStopped: a model call could not be answered, and no other will be.
-        """
-        event = Event(i=i, type="ok")
-        self._step = i
-        self._ms = self._settle_ms = 0.0
-        seen = len(self._items.all)
+    def _lost(self) -> str:
+        """Bring the memory back; says why it cannot be had."""
+        restarts = self._past.deaths - 1
+        if self._begin is None or restarts >= self._restarts:
+            return f"after {restarts} restart{'' if restarts == 1 else 's'}; {self._past.words}"
         try:
-            match step:
-                case Turn():
-                    self._ingest(step)
-                case Probe():
-                    self._ask(step, event)
-                case Gauge():
-                    self._gauge(step, event)
-                case Audit():
-                    self._audit(step, event)
-                case Pause():
-                    self._maintain(step)
-                case Erasure():
-                    self._erase(step)
-        except MemoryFault as fault:
-            event = Event(i=i, type="fail", via=event.via, error=_words(fault))
-        except (Exception, SystemExit) as fault:
-            event = Event(i=i, type="info", via=event.via, error=_words(fault))
-        # Whatever was numbered is written, also where the step failed half-way.
-        event.new = self._items.all[seen:]
-        event.ms, event.settle_ms = round(self._ms, 4), round(self._settle_ms, 4)
-        if self._meter:
-            self._metered(event, self._meter)
-        return event
-
-    def _metered(self, event: Event, meter: Meter) -> None:
-        """Add what models were asked; a failure that the memory kept to itself is no success."""
-        if why := meter.stopped():
-            raise RunStopped(why)
-        event.usage = meter.taken()
-        silent = meter.unrecovered()
-        if silent and event.type == "ok":
-            event.type, event.error = "info", f"said nothing of a failed model call: {silent}"[:500]
-
-    # ------------------------------------------------------------ the kinds of step
-
-    def _ingest(self, turn: Turn) -> None:
-        self._changed()
-        said = Utterance(turn.id, turn.at, turn.tenant, turn.session, turn.role, turn.text)
-        known = turn.tenant in self._tenants
-        self._tenants.setdefault(turn.tenant)
-        try:
-            self._timed("ingest", self._memory.ingest, said)
-        except MemoryFault:
-            if not known:  # who was refused has nothing that could be listed
-                del self._tenants[turn.tenant]
-            raise
-
-    def _ask(self, probe: Probe, event: Event) -> None:
-        self._settle()
-        event.via, asked = self._asked(probe.group, in_script=probe.observe == "in-script")
-        query = Query(probe.id, probe.at, probe.tenant, probe.text, self._limit)
-        watched = self._watched(probe) if event.via == "in-script" else []
-        before = [self._salience(unit) for unit in watched]
-        reply = self._timed("retrieve", asked.retrieve, query)
-        self._serve(event, reply, "retrieve")
-        event.salience = [
-            Salience(unit, old, self._salience(unit))
-            for unit, old in zip(watched, before, strict=True)
-        ]
-
-    def _asked(self, group: str, *, in_script: bool) -> tuple[Literal["fork", "in-script"], Memory]:
-        """The memory to be asked: a copy where one can be had and the question may not count.
-
-        One copy serves a group of questions that are asked at one point.
-        """
-        if in_script or not isinstance(self._memory, Forks):
-            self._fork = None
-            return "in-script", self._memory
-        if self._fork is None or self._fork[0] != group:
-            self._fork = (group, self._memory.fork())
-        return "fork", self._fork[1]
-
-    def _watched(self, probe: Probe) -> list[str]:
-        if not isinstance(self._memory, Salient) or probe.ask != "current":
-            return []
-        return [unit for unit in (probe.unit, probe.control) if unit is not None]
-
-    def _salience(self, unit: str) -> float | None:
-        assert isinstance(self._memory, Salient)
-        given = self._memory.salience(subject(unit))
-        return None if given is None else number(given, "salience returned")
-
-    def _gauge(self, gauge: Gauge, event: Event) -> None:
-        self._settle()
-        if gauge.blind or not isinstance(self._memory, Lists):
-            return
-        event.via = "listing"
-        listed: list[int] = []
-        for tenant in [gauge.tenant] if gauge.tenant else self._tenants:
-            numbers, _ = self._items.intern(
-                self._timed("list", self._memory.active, tenant), "active"
-            )
-            listed += numbers
-            if gauge.full:
-                event.by_tenant.append(len(numbers))
-        event.items = len(listed)
-        event.tokens = sum(self._items.tokens[number] for number in listed)
-        if gauge.full:
-            event.served = listed
-            if isinstance(self._memory, Sized):
-                event.size_bytes = int(number(self._memory.size_bytes(), "size_bytes returned"))
-
-    def _audit(self, audit: Audit, event: Event) -> None:
-        self._settle()
-        memory = self._memory
-        about = subject(audit.unit, audit.text)
-        if isinstance(memory, Salient):
-            stands = self._salience(audit.unit)
-            event.salience = [Salience(audit.unit, stands, stands)]
-        if isinstance(memory, Recalls):
-            event.versions, _ = self._items.intern(
-                self._timed("audit", memory.history, about), "history"
-            )
-        else:
-            event.via, asked = self._asked(audit.group, in_script=False)
-            query = Query(audit.id, audit.at, audit.tenant, audit.text, self._limit)
-            self._serve(event, self._timed("audit", asked.retrieve, query), "retrieve")
-        if isinstance(memory, Recovers):
-            event.recovered, _ = self._items.intern(
-                self._timed("audit", memory.recover, about), "recover"
-            )
-
-    def _maintain(self, pause: Pause) -> None:
-        self._settle()
-        if isinstance(self._memory, Maintains):
-            self._changed()
-            self._timed("maintain", self._memory.maintain, pause.at)
-
-    def _erase(self, step: Erasure) -> None:
-        self._settle()
-        if not isinstance(self._memory, Erases):
-            return
-        self._changed()
-        self._timed(
-            "erase", self._memory.erase, step.tenant, subject(step.unit) if step.unit else None
-        )
-        if step.gone:
-            self._settle()
-
-    # ------------------------------------------------------------ helpers
-
-    def _serve(self, event: Event, reply: Any, call: str) -> None:
-        event.served, event.scores = self._items.intern(reply, call)
-        event.tokens = sum(self._items.tokens[number] for number in event.served)
-
-    def _settle(self) -> None:
-        if not self._settled:
-            before, self._ms = self._ms, 0.0
-            self._timed("settle", self._memory.settle)
-            self._settle_ms, self._ms = self._ms, before
-            self._settled = True
-
-    def _changed(self) -> None:
-        self._settled = False
-        self._fork = None
-
-    def _timed(self, phase: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        if self._meter:
-            self._meter.at(self._step, phase)
-        start = perf_counter()
-        try:
-            return call(*arguments)
-        finally:
-            self._ms += (perf_counter() - start) * 1000
+            self._begin()
+            self._driver.forget()
+            for step, event in self._past.pairs(self._script, self._history):
+                self._driver.again(step, event, alike=True)
+        except (NotOpened, Unlike) as error:
+            return f"as it cannot be brought back: {error}"
+        return ""
 
 
-def _words(fault: BaseException) -> str:
-    return f"{type(fault).__name__}: {fault}"[:500]
+def _untried(i: int, why: str) -> Event:
+    return Event(i=i, type="fail", worker="gone", error=f"not tried: given up {why}"[:500])

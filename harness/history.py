@@ -318,12 +318,16 @@ class Reading:
         self.path = path
         self.header = read_header(path)
         self.steps = 0
+        self.lost: list[int] = []
+        """Steps at which the memory's process had gone: `Event.worker`."""
         self._digest = hashlib.sha256(_ENCODER.encode(self.header))
         self._events = read_events(path)
 
     def __iter__(self) -> Iterator[Event]:
         for event in self._events:
             self.steps += 1
+            if event.worker:
+                self.lost.append(event.i)
             self._digest.update(_ENCODER.encode(_timeless(event)))
             yield event
 

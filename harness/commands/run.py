@@ -18,7 +18,7 @@ from steeltrap.harness.environments import EnvironmentMissing, find
 from steeltrap.harness.execution import Ran, sweep
 from steeltrap.harness.gateway.budget import Purse
 from steeltrap.harness.memory import capabilities
-from steeltrap.harness.record import read_record
+from steeltrap.harness.record import Record, read_record
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Script
 from steeltrap.harness.settings import Settings, SettingsError, cells, described
@@ -156,15 +156,22 @@ def _recorded(
     if edited := _edited(settings.node["_target_"], cell):
         aside.print(f"{title}: {edited} was edited since; run anew", markup=False)
         cell = open_cell(settings.folder, spec, script, fresh=True)
-    if cell.finished():
+    if (record := cell.finished()) and not _goes_on(settings, record):
         cell.compress()  # in case somebody was stopped before it was
         aside.print(f"{title}: finished before; fresh=true runs it anew", markup=False)
         return False
+    cell.record.unlink(missing_ok=True)
     reader = settings.reader()
     scorer = Scorer(script.header, able, reader)
     with settings.gateway(script, purse) as gateway, Watch(title, script, scorer, aside) as watch:
         run_cell(
             cell, settings.memory, script, reader, gateway=gateway, vectors=settings.vectors,
-            on_event=watch,
+            on_event=watch, limits=settings.limits,
         )  # fmt: skip
     return True
+
+
+def _goes_on(settings: Settings, record: Record) -> bool:
+    """Whether a run that ended early, or a twin of it, has more time now."""
+    ended_s, run_s = record.timing.run_s, settings.limits.run_s
+    return ended_s is not None and (run_s is None or run_s > ended_s)

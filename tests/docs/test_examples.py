@@ -15,7 +15,7 @@ from steeltrap.adapters.ideal import Ideal
 from steeltrap.harness import verdict
 from steeltrap.harness.checks import Scorer
 from steeltrap.harness.conformance import CHECKS, NotApplicable, put
-from steeltrap.harness.drive import Driver
+from steeltrap.harness.driver import Driver
 from steeltrap.harness.memory import Memory, capabilities
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.script import Probe, Script
