@@ -14,9 +14,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, overload
 
 import msgspec
 
@@ -183,6 +183,21 @@ class Shelf(MutableMapping[K, V], Generic[K, V]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def items(self) -> Iterator[tuple[K, V]]:  # type: ignore[override]
+        """Keys and values, in no order; while nothing is got, set or removed."""
+        yield from self._old.items()
+        yield from self._new.items()
+        if self._table:
+            for key, value in self._attic.stream(f"SELECT key, value FROM {self._table}"):
+                if key not in self._new and key not in self._old:
+                    yield key, self._decode(value)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._old, self._new = {}, {}
+        if self._table:
+            self._attic.all(f"DELETE FROM {self._table}")
+
     def _keep(self, key: K, value: V) -> None:
         if len(self._new) >= self._room and key not in self._new:
             self._turn_over()
@@ -246,13 +261,12 @@ class Pile(Generic[V]):
         yield from self._stored("n")
         yield from self._recent
 
-    def sorted(self) -> Iterator[V]:
-        """Everything in order of the keys, under one key as it was added."""
-        if self._table:
-            self._turn_over()
-            yield from (thing for _, thing in self._stored("key, n"))
-        else:
-            yield from (thing for _, thing in sorted(self._recent, key=lambda pair: pair[0]))
+    def sorted(self) -> Sequence[V]:
+        """Everything in order of the keys, under one key as it was added; call when all is there."""
+        if not self._table:
+            return [thing for _, thing in sorted(self._recent, key=lambda pair: pair[0])]
+        self._turn_over()
+        return _Sorted(self)
 
     def _stored(self, order: str) -> Iterator[tuple[str, V]]:
         if self._table:
@@ -274,3 +288,26 @@ class Pile(Generic[V]):
         )
         self._put_away += len(self._recent)
         self._recent, self._by_key = [], {}
+
+
+class _Sorted(Sequence[V]):
+    """A pile in order of its keys, read from the file each time."""
+
+    def __init__(self, pile: Pile[V]) -> None:
+        self._pile = pile
+
+    def __len__(self) -> int:
+        return len(self._pile)
+
+    def __iter__(self) -> Iterator[V]:
+        return (thing for _, thing in self._pile._stored("key, n"))
+
+    @overload
+    def __getitem__(self, place: int) -> V: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[V]: ...
+    def __getitem__(self, place: int | slice) -> V | list[V]:
+        if isinstance(place, slice):
+            return list(self)[place]
+        place = range(len(self))[place]
+        return next(thing for _, thing in self._pile._stored(f"key, n LIMIT 1 OFFSET {place}"))

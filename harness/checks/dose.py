@@ -239,7 +239,7 @@ class Doses:
         assert view.listing is not None
         for group in self._groups.values():
             if len(group.ranks) == 2:
-                group.listed = {unit: bool(view.listing.held.get(unit)) for unit in group.units}
+                group.listed = {unit: bool(view.listing.claims(unit)) for unit in group.units}
 
     def audit(self, view: View) -> None:
         """What can be had back; the last look before the last question counts."""

@@ -6,9 +6,13 @@ C3 (dependency consistency): an update reaches what follows from it, and nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from steeltrap.harness import values
 from steeltrap.harness.checks.judge import Finding
+from steeltrap.harness.checks.ledger import Account, Mark
 from steeltrap.harness.checks.sheet import Sheet, View
+from steeltrap.harness.readers import Claim
 from steeltrap.harness.script import Audit, Probe, tenant_of
 from steeltrap.harness.verdict import CONDITION_OF, Violation
 
@@ -131,7 +135,7 @@ class Dependency:
             self.inferable += 1
 
     def _by_rule(self, view: View, finding: Finding) -> None:
-        kind = view.ledger.rules.get((finding.probe.via or "", finding.probe.unit or ""), "")
+        kind = view.ledger.rule(finding.probe.via or "", finding.probe.unit or "")
         row = self.by_rule.setdefault(kind, [0, 0, 0, 0])
         row[0] += finding.name == "missed-propagation"
         row[1] += finding.name == "wrong-propagation"
@@ -202,18 +206,24 @@ class Beyond:
 
     def listing(self, view: View) -> None:
         """Look for what was erased or injected in the listed state."""
-        assert view.listing is not None
-        for account in view.ledger.accounts.values():
-            held = view.listing.held.get(account.unit, [])
-            if account.unsure or not view.listing.shows(account.unit):
-                continue
-            self.sheet.family = account.family
-            if account.erased:
-                self._absent(view, "trace", account.unit, bool(held))
-            elif account.injected:
-                obeyed = any(c.value and account.role(c.value) == "injected" for c in held)
-                self._absent(view, "obeyed-injection", account.unit, obeyed)
+        self._absent(view, "erased", "trace", lambda account, held: True)  # noqa: ARG005
+        self._absent(view, "injected", "obeyed-injection", _obeyed)
 
-    def _absent(self, view: View, name: str, unit: str, there: bool) -> None:
-        found = [view.violation(name, "beyond", unit, "not in the listed state", "listed")] if there else []  # fmt: skip
-        self.sheet.test((name,), view.ledger.turns, *found)
+    def _absent(
+        self, view: View, mark: Mark, name: str, wrong: Callable[[Account, list[Claim]], bool]
+    ) -> None:
+        assert view.listing is not None
+        due = list(view.ledger.marked(mark, view.listing.latest))
+        found: dict[str, list[Violation]] = {}
+        for account, held in view.shown(mark) if due else ():
+            if wrong(account, held):
+                violation = view.violation(
+                    name, "beyond", account.unit, "not in the listed state", "listed"
+                )
+                found.setdefault(account.family, []).append(violation)
+        for family, points in due:
+            self.sheet.tests(name, view.ledger.turns, family, points, found.get(family, []))
+
+
+def _obeyed(account: Account, held: list[Claim]) -> bool:
+    return any(claim.value and account.role(claim.value) == "injected" for claim in held)

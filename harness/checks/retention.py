@@ -66,7 +66,7 @@ class Retention:
         """What is active now."""
         assert view.listing is not None
         if view.step.family == FAMILY:
-            look = frozenset(u for u in self._told if view.listing.held.get(u))
+            look = frozenset(u for u in self._told if view.listing.claims(u))
             self._looks.setdefault(view.ledger.turns, []).append(look)
             self._taken |= look
 

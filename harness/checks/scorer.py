@@ -7,9 +7,10 @@ history of any length is scored in one pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from steeltrap.harness import metrics, tokens
@@ -40,8 +41,8 @@ from steeltrap.harness.script import (
     Step,
     Turn,
     TwinSpec,
-    tenant_of,
 )
+from steeltrap.harness.shelf import Attic, Pile, Shelf
 from steeltrap.harness.verdict import Violation
 
 __all__ = ["Scored", "Scorer", "score"]
@@ -60,8 +61,19 @@ _COMPARE: dict[About, Callable[[Comparison], Compared]] = {
 class Scored:
     """What a history showed."""
 
-    violations: list[Violation]
+    violations: Sequence[Violation]
+    """By step, name and unit; those of a long bad run lie in a file."""
     outcome: Outcome
+
+
+class _Seen(msgspec.Struct, array_like=True, gc=False):
+    """An item that was served, listed or had back."""
+
+    item: Item
+    claims: dict[str, tuple[Claim, ...]] = {}
+    """By the tenant who was served it."""
+    tokens: int | None = None
+    """Of its text, where somebody has counted them."""
 
 
 @dataclass(slots=True)
@@ -95,17 +107,18 @@ class Scorer:
     def __init__(self, header: Header, capabilities: list[str], reader: Reader) -> None:
         self._reader = reader
         self._erases = "erase" in capabilities
-        self.ledger = Ledger(header)
-        self._catalogue = Catalogue(header)
-        self._items: list[Item] = []
-        self._tokens: dict[int, int] = {}
-        """Of items, by number."""
-        self._claims: dict[str, dict[int, tuple[Claim, ...]]] = {}
+        attic = Attic()
+        self.ledger = Ledger(header, attic)
+        self._catalogue = Catalogue(header, attic)
+        self._items: Shelf[int, _Seen] = Shelf(attic, _Seen)
+        """By number."""
+        self._numbers = 0
         self._turn = ""
         self._group = ""
         self._asked: dict[str, Source] = {}
         self._trivial: dict[str, str] = {}
-        self._listing: Listing | None = None
+        self._listing = Listing(attic)
+        self._violations: Pile[Violation] = Pile(attic, Violation)
         self.view: View | None = None
         """What the checks looked at, at the last step; None after a turn."""
         self._c1, self._c3, self._beyond = QuerySoundness(), Dependency(), Beyond(capabilities)
@@ -129,7 +142,7 @@ class Scorer:
     @property
     def violations_so_far(self) -> int:
         """How many violations have been found."""
-        return sum(len(sheet.violations) for sheet in self._sheets)
+        return len(self._violations)
 
     # ------------------------------------------------------------ one event
 
@@ -138,11 +151,18 @@ class Scorer:
         self.view = None
         self._steps += 1
         self._failed += event.type != "ok"
-        spoken = self.ledger.accounts.get(getattr(step, "unit", None) or "")
+        unit = None if isinstance(step, Turn) else getattr(step, "unit", None)
+        spoken = self.ledger.accounts.get(unit) if unit else None
         self._of((spoken.family if spoken else "") or step.family)
         for phase, usage in event.usage.items():
             self._usage[phase] = self._usage.get(phase, Usage()) + replace(usage, ms=0.0)
-        self._items += event.new
+        for item in event.new:
+            self._items[self._numbers] = _Seen(item)
+            self._numbers += 1
+        self._take(step, event)
+        self._gather()
+
+    def _take(self, step: Step, event: Event) -> None:
         done = event.type == "ok"
         if isinstance(step, Turn | Pause | Erasure):
             self._group, self._asked, self._trivial = "", {}, {}
@@ -153,7 +173,7 @@ class Scorer:
         if self._erases and done and (must_be_gone or event.remains):
             self._files.look(event.i, step, event.remains, self.ledger.turns)
         if isinstance(step, Turn):
-            if event.type != "fail":
+            if event.type != "fail" and not event.worker:
                 self.ledger.tenants.setdefault(step.tenant)
             if not done:
                 self._lost[step.id] = f"{event.type}: {event.error}"
@@ -164,7 +184,7 @@ class Scorer:
             self.ledger.change(change, self._turn, unsure=not (done and erased))
         self.view = view = View(
             event.i, step, event, self.ledger, self._catalogue,
-            listing=self._listing, turn=self._turn,
+            listing=self._listing if self._listing.turns else None, turn=self._turn,
         )  # fmt: skip
         if not done:
             return
@@ -180,13 +200,21 @@ class Scorer:
 
     def _of(self, family: str) -> None:
         """What is found from here on belongs to a family."""
-        self._family = family
+        if family != self._family:
+            self._family = family
+            for sheet in self._sheets:
+                sheet.family = family
+
+    def _gather(self) -> None:
+        """Take the violations that were found from the sheets."""
         for sheet in self._sheets:
-            sheet.family = family
+            for found in sheet.violations:
+                self._violations.add(f"{found.step:012d}\0{found.name}\0{found.unit}", found)
+            sheet.violations.clear()
 
     def _hear(self, turn: Turn, *, done: bool) -> None:
         self._turn = turn.id
-        self._ingested += tokens.count(turn.text)
+        self._ingested += tokens.count(turn.text) if turn.tokens is None else turn.tokens
         self._catalogue.hear(turn, self.ledger.before(turn))
         self.ledger.hear(turn, done=done)
         self._retention.hear(turn, self.ledger.turns)
@@ -195,13 +223,13 @@ class Scorer:
             if change.value is not None and change.cause == "derived":
                 self._catalogue.know(change.unit, change.value, turn.id)
 
-    def _served(self, numbers: Sequence[int], tenant: str) -> list[tuple[Claim, ...]]:
-        """The claims of numbered items, worked out once an item."""
-        known = self._claims.setdefault(tenant, {})
+    def _served(self, numbers: Sequence[int], tenant: str) -> Iterator[tuple[Claim, ...]]:
+        """The claims of numbered items, worked out once an item and tenant."""
         for number in numbers:
-            if number not in known:
-                known[number] = self._catalogue.claims(self._items[number], tenant)
-        return [known[number] for number in numbers]
+            seen = self._items[number]
+            if tenant not in seen.claims:
+                seen.claims[tenant] = self._catalogue.claims(seen.item, tenant)
+            yield seen.claims[tenant]
 
     def _probe(self, probe: Probe, event: Event, view: View) -> None:
         if probe.group != self._group:
@@ -225,7 +253,7 @@ class Scorer:
 
         What was told without a tenant is nobody's own.
         """
-        served = self._served(event.served, probe.tenant)
+        served = list(self._served(event.served, probe.tenant))
         own, unit, erased = probe.tenant + "/", probe.unit, self.ledger.erased
         for place, claims in enumerate(served, 1):
             for claim in claims:
@@ -265,6 +293,7 @@ class Scorer:
         if right and account.value is not None:
             account.shown[account.began] = None
             account.shown_values[account.value] = None
+        self.ledger.settle(account)
 
     def _exposed(self, probe: Probe, view: View) -> list[str]:
         """Values of the unit that no longer hold, served with nothing that says so."""
@@ -312,9 +341,10 @@ class Scorer:
             return view.finding.verdict == "correct"
         fits = 0
         for number in view.event.served:
-            if number not in self._tokens:
-                self._tokens[number] = tokens.count(self._items[number].text)
-            budget_tokens -= self._tokens[number]
+            seen = self._items[number]
+            if seen.tokens is None:
+                seen.tokens = tokens.count(seen.item.text)
+            budget_tokens -= seen.tokens
             if budget_tokens < 0:
                 break
             fits += 1
@@ -333,41 +363,32 @@ class Scorer:
             beta = self.ledger.header.beta(true_tokens)
             self._curve.append((self.ledger.turns, event.items, event.tokens, true_tokens, beta))
         if gauge.full:
-            self._listing = view.listing = self._list(gauge, event)
+            self._list(gauge, event)
+            view.listing = self._listing
             self._c2.listing(view)
             self._beyond.listing(view)
             self._doses.listing(view)
             self._retention.listing(view)
 
-    def _list(self, gauge: Gauge, event: Event) -> Listing:
-        """What is listed now, beside what was listed last of tenants that are not listed now."""
+    def _list(self, gauge: Gauge, event: Event) -> None:
+        """Enter what is listed now beside what was listed last of tenants that are not."""
         listed = (gauge.tenant,) if gauge.tenant else tuple(self.ledger.tenants)
-        held: dict[str, list[Claim]] = {}
-        turns: dict[str, int] = {}
-        if self._listing is not None:
-            rest = self._listing.held.items()
-            held = {unit: claims for unit, claims in rest if tenant_of(unit) not in listed}
-            turns = self._listing.turns
+        self._listing.begin(listed, self.ledger.turns)
         place = 0
         for tenant, count in zip(listed, event.by_tenant, strict=False):
             for claims in self._served(event.served[place : place + count], tenant):
                 for claim in claims:
                     if claim.open_at(gauge.at):
-                        held.setdefault(claim.unit, []).append(claim)
+                        account = self.ledger.account(claim.unit)
+                        self._listing.add(claim, trivial=account.importance == "trivial")
             place += count
-        trivial = {
-            tenant_of(unit): unit.split("/", 1)[1]
-            for unit in held
-            if self.ledger.account(unit).importance == "trivial"
-            and self.ledger.account(unit).state == "set"
-        }
-        return Listing(turns | dict.fromkeys(listed, self.ledger.turns), listed, held, trivial)
+        self._listing.end(self.ledger)
 
     def _audit(self, audit: Audit, event: Event, view: View) -> None:
         numbers = event.served if event.versions is None else event.versions
-        items = [self._items[number] for number in numbers]
+        items = [self._items[number].item for number in numbers]
         view.versions = list(zip(items, self._served(numbers, audit.tenant), strict=True))
-        view.recovered = self._served(event.recovered or (), audit.tenant)
+        view.recovered = list(self._served(event.recovered or (), audit.tenant))
         if event.versions is None:
             self._reads.queries += 1
             self._reads.served_tokens += event.tokens
@@ -393,19 +414,19 @@ class Scorer:
         self._of(next(shown_at, ""))
         self._effects += compared.effects
         if compared.name == "trace":
-            compared.leave_out({v.step for v in sheet.violations if v.name == "trace"})
+            compared.leave_out({v.step for _, v in self._violations.pairs() if v.name == "trace"})
         for number in range(compared.opportunities):
             found = compared.violations[number : number + 1]
             sheet.test((compared.name,), self.ledger.turns, *found)
+        self._gather()
 
     def finish(self) -> Scored:
         """The verdicts; call once, after the last event and twin."""
         self._c4.finish()
         self._effects += self._files.effects()
         self._doses.finish(self.c6.sheet, self.ledger.turns)
-        violations = [violation for sheet in self._sheets for violation in sheet.violations]
-        violations.sort(key=lambda violation: (violation.step, violation.name, violation.unit))
-        return Scored(violations, self._outcome())
+        self._gather()
+        return Scored(self._violations.sorted(), self._outcome())
 
     def _outcome(self) -> Outcome:
         reads = self._reads

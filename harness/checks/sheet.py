@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from steeltrap.harness.checks.judge import Finding
-from steeltrap.harness.checks.ledger import Ledger
+from steeltrap.harness.checks.ledger import Account, Ledger, Mark
 from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Catalogue, Claim
 from steeltrap.harness.script import Step, tenant_of
+from steeltrap.harness.shelf import Attic, Shelf
 from steeltrap.harness.verdict import NAMES, ConditionVerdict, Tally, Violation, judge
 
 __all__ = ["Listing", "Sheet", "View"]
@@ -28,21 +29,69 @@ CENTRAL: Final[dict[str, tuple[str, ...]]] = {
 """What must have been put to the test before a condition can be said to have held."""
 
 
-@dataclass(slots=True)
 class Listing:
-    """What the last full gauge of each tenant listed: open claims by unit."""
+    """What the last full gauge of each tenant listed.
 
-    turns: dict[str, int]
-    """tenant -> turns taken in when it was last listed."""
-    latest: tuple[str, ...]
-    """The tenants that the latest gauge listed."""
-    held: dict[str, list[Claim]]
-    trivial: dict[str, str]
-    """tenant -> one trivial unit of it that is listed, without the tenant's name."""
+    Args:
+        attic: where what is not needed often lies.
+    """
 
-    def shows(self, unit: str) -> bool:
-        """Whether the latest gauge would have listed this unit."""
-        return tenant_of(unit) in self.latest
+    def __init__(self, attic: Attic) -> None:
+        self.turns: dict[str, int] = {}
+        """tenant -> turns taken in when it was last listed."""
+        self.latest: tuple[str, ...] = ()
+        """The tenants that the latest gauge listed."""
+        self._held: Shelf[str, list[Claim]] = Shelf(attic, list[Claim])
+        """Open claims by unit."""
+        self._of: set[str] = set()
+        """Tenants of whom anything is held."""
+        self.trivial: dict[str, str] = {}
+        """tenant -> one trivial unit of it that is listed and set, without the tenant's name."""
+        self._trivial: dict[str, dict[str, None]] = {}
+        """tenant -> all of them."""
+
+    def begin(self, tenants: tuple[str, ...], turns: int) -> None:
+        """Forget what was listed of some tenants: they are listed anew."""
+        self.latest = tenants
+        self.turns |= dict.fromkeys(tenants, turns)
+        if self._of.issubset(tenants):
+            self._held.clear()
+        else:
+            for unit in [unit for unit in self._held if tenant_of(unit) in tenants]:
+                del self._held[unit]
+        self._of.difference_update(tenants)
+        for tenant in tenants:
+            self._trivial.pop(tenant, None)
+
+    def add(self, claim: Claim, *, trivial: bool) -> None:
+        """Enter an open claim of what is listed now, and whether its unit is a trivial one."""
+        held = self._held.get(claim.unit)
+        if held is not None:
+            held.append(claim)
+            return
+        self._held[claim.unit] = [claim]
+        tenant, name = claim.unit.split("/", 1)
+        self._of.add(tenant)
+        if trivial:
+            self._trivial.setdefault(tenant, {})[name] = None
+
+    def claims(self, unit: str) -> list[Claim]:
+        """The open claims of a unit."""
+        found: list[Claim] = self._held.get(unit, [])
+        return found
+
+    def end(self, ledger: Ledger) -> None:
+        """All that is listed now was added."""
+        self.trivial = {
+            tenant: name
+            for tenant, names in self._trivial.items()
+            for name in names
+            if ledger.account(f"{tenant}/{name}").state == "set"
+        }
+
+    def shown(self) -> Iterator[tuple[str, list[Claim]]]:
+        """What the latest gauge listed of the tenants that it was about."""
+        return ((unit, held) for unit, held in self._held.items() if tenant_of(unit) in self.latest)
 
 
 @dataclass(slots=True)
@@ -76,6 +125,14 @@ class View:
     versions: list[tuple[Item, tuple[Claim, ...]]] = field(default_factory=list)
     """audit: the history given, each entry with what it claims."""
     recovered: list[tuple[Claim, ...]] = field(default_factory=list)
+
+    def shown(self, mark: Mark) -> Iterator[tuple[Account, list[Claim]]]:
+        """The units with a mark that the latest gauge listed, with what it held of them."""
+        assert self.listing is not None
+        for unit, held in self.listing.shown():
+            account: Account | None = self.ledger.accounts.get(unit)
+            if account is not None and mark in account.counted[1]:
+                yield account, held
 
     def violation(
         self, name: str, condition: str, unit: str, expected: str, observed: str,
@@ -120,27 +177,41 @@ class Sheet:
             turns: turns taken in so far.
             found: what did show.
         """
-        names = tuple(names)
-        self._count(names, found)
-        self._points += 1
+        self._count(self.family, tuple(names), 1, turns, found, bool(found))
+
+    def tests(self, name: str, turns: int, family: str, points: int, found: Sequence[Violation]) -> None:  # fmt: skip
+        """Several points at once, at each of which one violation could have shown.
+
+        Args:
+            name: of the violation.
+            turns: turns taken in so far.
+            family: to which the points belong.
+            points: how many there were.
+            found: the violations, each at a point of its own.
+        """
+        self._count(family, (name,), points, turns, found, len(found))
+
+    def _count(
+        self, family: str, names: Sequence[str], points: int, turns: int,
+        found: Sequence[Violation], violated: int,
+    ) -> None:  # fmt: skip
+        rows = self.by_family.setdefault(family, {})
+        row = rows.setdefault(self.condition, [0, 0])
+        row[0] += violated
+        row[1] += points
         for name in names:
-            self._names[name].opportunities += 1
-        if found:
-            self._violated += 1
-            if self._first_turn is None:
-                self._first_turn = turns
+            shown = sum(violation.name == name for violation in found)
+            row = rows.setdefault(name, [0, 0])
+            row[0] += shown if points > 1 else bool(shown)
+            row[1] += points
+            self._names[name].opportunities += points
+        self._points += points
+        self._violated += violated
+        if found and self._first_turn is None:
+            self._first_turn = turns
         for violation in found:
             self._names[violation.name].violations += 1
-            self.violations.append(violation)
-
-    def _count(self, names: Iterable[str], found: Iterable[Violation]) -> None:
-        """Enter the same under the family."""
-        rows = self.by_family.setdefault(self.family, {})
-        shown = [violation.name for violation in found]
-        for key in (self.condition, *names):
-            row = rows.setdefault(key, [0, 0])
-            row[0] += bool(shown) if key == self.condition else key in shown
-            row[1] += 1
+        self.violations += found
 
     def block(self, name: str, why: str) -> None:
         """Say that a violation could not be observed."""

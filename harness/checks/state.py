@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import groupby
 
 from steeltrap.harness import values
-from steeltrap.harness.checks.ledger import Account, Doubt
+from steeltrap.harness.checks.ledger import Account, Doubt, Mark
 from steeltrap.harness.checks.sheet import Sheet, View
 from steeltrap.harness.memory import Item
 from steeltrap.harness.script import Audit, Gauge, Past, Probe, tenant_of
@@ -33,37 +33,34 @@ class TransitionSoundness:
     def listing(self, view: View) -> None:
         """Look for values in the listed state that must not be held for true."""
         assert view.listing is not None
-        for account in view.ledger.accounts.values():
-            if account.erased or account.unsure or not view.listing.shows(account.unit):
-                continue
-            self.sheet.family = account.family
-            held = [c.value for c in view.listing.held.get(account.unit, ()) if c.value]
-            if account.outdated and account.shown and (not account.hop or account.right):
-                roles = ("superseded", "retracted")
-                self._look(view, account, "superseded-active", held, roles)
-            if account.rumoured:
-                self._look(view, account, "policy-breach", held, ("rumoured",))
+        listed: list[tuple[Mark, str, tuple[str, ...]]] = [
+            ("outdated", "superseded-active", ("superseded", "retracted")),
+            ("rumoured", "policy-breach", ("rumoured",)),
+        ]
+        for mark, name, roles in listed:
+            due = list(view.ledger.marked(mark, view.listing.latest))
+            found: dict[str, list[Violation]] = {}
+            for account, held in view.shown(mark) if due else ():
+                wrong = [c.value for c in held if c.value and account.role(c.value) in roles]
+                if wrong:
+                    violation = self._held(view, account, name, wrong)
+                    found.setdefault(account.family, []).append(violation)
+            for family, points in due:
+                self.sheet.tests(name, view.ledger.turns, family, points, found.get(family, []))
 
-    def _look(
-        self, view: View, account: Account, name: str, held: list[str], roles: tuple[str, ...]
-    ) -> None:
-        wrong = [value for value in held if account.role(value) in roles]
-        found = []
-        if wrong:
-            wanted = values.display(account.value) if account.value else "nothing is set"
-            shown = ", ".join(values.display(value) for value in wrong)
-            witness = [view.catalogue.written_by(account.unit, value) for value in wrong]
-            listed = f"listed: {shown}"
-            found = [view.violation(name, "C2", account.unit, wanted, listed, witness)]
-        self.sheet.test((name,), view.ledger.turns, *found)
+    def _held(self, view: View, account: Account, name: str, wrong: list[str]) -> Violation:
+        wanted = values.display(account.value) if account.value else "nothing is set"
+        shown = ", ".join(values.display(value) for value in wrong)
+        witness = [view.catalogue.written_by(account.unit, value) for value in wrong]
+        return view.violation(name, "C2", account.unit, wanted, f"listed: {shown}", witness)
 
     def probe(self, view: View) -> None:
         """After a turn that failed: is it there whole, not at all, or by half?"""
         probe = view.step
         assert isinstance(probe, Probe)
-        for doubt in view.ledger.doubts:
-            if probe.unit in doubt.after and probe.unit not in doubt.seen and view.finding:
-                self._resolve(view, doubt, probe.unit)
+        doubt = view.ledger.doubts.get(probe.unit or "")
+        if doubt and probe.unit and probe.unit not in doubt.seen and view.finding:
+            self._resolve(view, doubt, probe.unit)
 
     def _resolve(self, view: View, doubt: Doubt, unit: str) -> None:
         assert view.finding is not None
@@ -253,7 +250,7 @@ class BoundedState:
         self.sheet.test(("inverted-retention",), view.ledger.turns, *found)
 
     def _listed(self, view: View, unit: str) -> bool:
-        return view.listing is not None and unit in view.listing.held
+        return view.listing is not None and bool(view.listing.claims(unit))
 
     def _trivial_that_stays(self, view: View, tenant: str) -> str:
         """A trivial unit of a tenant that is listed, or else was answered at the same point."""
