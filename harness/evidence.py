@@ -31,6 +31,7 @@ from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
 from steeltrap.harness.record import Evidence
 from steeltrap.harness.script import Gauge, Probe, Script, Step, Turn
+from steeltrap.harness.shelf import Attic, Shelf
 
 __all__ = ["BUDGETS", "CUTOFFS", "WINDOWS", "evidence_rows", "weighed"]
 
@@ -135,11 +136,11 @@ def weighed(script: Script) -> Script:
 class _Said:
     """The turns so far: where each stands in its session, and what it costs."""
 
-    def __init__(self) -> None:
+    def __init__(self, attic: Attic) -> None:
         self.session: dict[str, tuple[str, str]] = {}
         self._order: dict[tuple[str, str], list[str]] = {}
         self._place: dict[str, int] = {}
-        self._texts: dict[str, str] = {}
+        self._texts: Shelf[str, str] = Shelf(attic, str)
 
     def hear(self, turn: Turn) -> None:
         session = turn.tenant, turn.session
@@ -156,18 +157,21 @@ class _Said:
         return told[max(0, place - window) : place + window + 1]
 
     def cost(self, turn: str) -> int:
-        return tokens.count(self._texts[turn]) if turn in self._texts else 0
+        return tokens.count(self._texts.get(turn, ""))
 
 
 def _questions(
     pairs: Iterable[tuple[Step, Event]], cutoffs: Sequence[int]
 ) -> tuple[list[_Found], set[str]]:
     """The questions that were observed, and the flags of all that were asked."""
-    items: list[Item] = []
-    said = _Said()
+    attic = Attic()
+    items, seen = Shelf[int, Item](attic, Item), 0
+    said = _Said(attic)
     questions, flags = [], set[str]()
     for step, event in pairs:
-        items.extend(event.new)
+        for item in event.new:
+            items[seen] = item
+            seen += 1
         if isinstance(step, Turn):
             said.hear(step)
         if not isinstance(step, Probe) or step.ask != "evidence":

@@ -25,6 +25,7 @@ from steeltrap.harness.history import Event
 from steeltrap.harness.memory import Item
 from steeltrap.harness.record import Request
 from steeltrap.harness.script import REQUEST, Probe, Step, Turn
+from steeltrap.harness.shelf import Attic, Shelf
 
 __all__ = ["instructions", "lines", "requests"]
 
@@ -52,15 +53,18 @@ def requests(pairs: Iterable[tuple[Step, Event]]) -> list[Request]:
     Args:
         pairs: every step of a run with its outcome, in order.
     """
-    seen: list[Item] = []
+    attic = Attic()
+    items, seen = Shelf[int, Item](attic, Item), 0
     found: list[Request] = []
-    desk = _Desk()
+    desk = _Desk(attic)
     turns = 0
     for step, event in pairs:
-        seen.extend(event.new)
+        for item in event.new:
+            items[seen] = item
+            seen += 1
         turns += isinstance(step, Turn)
         if isinstance(step, Probe) and step.category == REQUEST and event.type == "ok":
-            served = [seen[number] for number in event.served]
+            served = [items[number] for number in event.served]
             found.append(desk.request(turns + 1, lines(served), f"{step.text}\n"))
     return found
 
@@ -85,9 +89,9 @@ def _line(item: Item) -> str:
 class _Desk:
     """Where the requests of one run are put together; a line is taken apart once."""
 
-    def __init__(self) -> None:
+    def __init__(self, attic: Attic) -> None:
         self._instructions = packed(instructions())
-        self._packed: dict[str, bytes] = {}
+        self._packed: Shelf[str, bytes] = Shelf(attic, bytes)
         self._in_order, self._memory_first = Prefixes(), Prefixes()
 
     def request(self, number: int, memory: Sequence[str], turn: str) -> Request:
@@ -103,6 +107,7 @@ class _Desk:
         )  # fmt: skip
 
     def _tokens(self, line: str) -> bytes:
-        if line not in self._packed:
-            self._packed[line] = packed(line)
-        return self._packed[line]
+        known: bytes | None = self._packed.get(line)
+        if known is None:
+            known = self._packed[line] = packed(line)
+        return known

@@ -177,8 +177,7 @@ class Cell:
         Raises:
             StoreError: the folder cannot be written.
         """
-        lines = b"".join(msgspec.json.encode(violation) + b"\n" for violation in violations)
-        write(self.violations, lines)
+        write(self.violations, (msgspec.json.encode(one) + b"\n" for one in violations))
         with _writing(self.folder):
             part = _part(self.record)
             record.write(part)
@@ -395,21 +394,26 @@ def _part(path: Path) -> Path:
     return path.with_name(path.name + ".part")
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all.
+
+    Args:
+        path: where.
+        data: all of it, or part by part.
 
     Raises:
         StoreError: the folder cannot be written.
     """
     part = _part(path)
     try:
-        part.write_bytes(data)
+        with part.open("wb") as out:
+            out.writelines([data] if isinstance(data, bytes) else data)
         os.replace(part, path)
     except OSError as error:
         with suppress(OSError):
             part.unlink()  # half of it, as on a full disk
         raise StoreError(
-            f"{path}: cannot be written ({error.strerror}); make room, or choose another place"
+            f"{path}: cannot be written ({error.strerror or error}); make room, or choose another place"
         ) from None
 
 

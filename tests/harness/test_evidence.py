@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from steeltrap.harness import evidence
 from steeltrap.harness.checks import score
 from steeltrap.harness.evidence import evidence_rows, weighed
 from steeltrap.harness.history import Event
@@ -11,12 +14,27 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Evidence
 from steeltrap.harness.script import Gauge, Header, Op, Probe, Script, Step, Turn
+from steeltrap.harness.shelf import Attic, Shelf
 
 
-def probe(category: str, *evidence: str, flags: tuple[str, ...] = ()) -> Probe:
+class Small(Shelf[Any, Any]):
+    """A shelf that is soon full."""
+
+    def __init__(self, attic: Attic, of: Any) -> None:
+        super().__init__(attic, of, room=2)
+
+
+@pytest.fixture(autouse=True, params=["short", "long"])
+def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is tested holds for lives of any length, also for those that do not fit into memory."""
+    if request.param == "long":
+        monkeypatch.setattr(evidence, "Shelf", Small)
+
+
+def probe(category: str, *due: str, flags: tuple[str, ...] = ()) -> Probe:
     return Probe(
         at="2026-01-01T10:00", id="q", ask="evidence", text="?", category=category,
-        evidence=evidence, flags=flags,
+        evidence=due, flags=flags,
     )  # fmt: skip
 
 

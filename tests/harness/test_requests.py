@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from steeltrap.harness import requests as asking
 from steeltrap.harness.commands.run import run
 from steeltrap.harness.gateway.mind import ScriptMind
 from steeltrap.harness.gateway.prefix import BLOCK_TOKENS, LEAST_TOKENS
@@ -16,10 +18,25 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.record import Request, read_record
 from steeltrap.harness.requests import instructions, lines, requests
 from steeltrap.harness.script import REQUEST, Op, Probe, Step, Turn
+from steeltrap.harness.shelf import Attic, Shelf
 from steeltrap.harness.tokens import count
 from steeltrap.workloads.compose import ScriptSettings, compose
 
 FIXED = count(instructions())
+
+
+class Small(Shelf[Any, Any]):
+    """A shelf that is soon full."""
+
+    def __init__(self, attic: Attic, of: Any) -> None:
+        super().__init__(attic, of, room=2)
+
+
+@pytest.fixture(autouse=True, params=["short", "long"])
+def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is tested holds for lives of any length, also for those that do not fit into memory."""
+    if request.param == "long":
+        monkeypatch.setattr(asking, "Shelf", Small)
 
 
 def asked(number: int, text: str = "Hello.") -> Probe:
