@@ -348,7 +348,7 @@ def offer_classes(choices: Sequence[str]) -> None:
     from hydra.core.config_store import ConfigStore
 
     for choice in choices:
-        name = choice.partition("=")[2].strip("'\"")
+        name = choice.partition("=")[2].strip("'\"").replace("\\:", ":")  # escaped in a sweep
         if ":" in name:
             _class(name)
             node = {"_target_": name.replace(":", "."), "name": name, "packages": []}

@@ -7,11 +7,14 @@ What is needed of a node is what is needed here: this package, and the folder of
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 from steeltrap.harness.drive import RunStopped
@@ -22,6 +25,10 @@ __all__ = ["slurm"]
 
 _LOOK_S: Final = 1.0
 """Between two looks at what jobs have written."""
+_QUEUE_S: Final = 10.0
+"""Between two looks at the queue."""
+_MISSED: Final = 2
+"""Looks at which a job without a result was not there, before it is taken for failed."""
 _LINES: Final = 5
 """Of the log of a job that failed."""
 _HARNESS_MB: Final = 1000
@@ -50,13 +57,13 @@ def slurm(
                 slurm_array_parallelism=max(1, processes // settings.cores),
             )  # fmt: skip
             jobs = executor.map_array(_Cell(), [cell for _, cell in some])
-            yield from _ended([(number, job) for (number, _), job in zip(some, jobs, strict=True)])
+            numbered = {number: job for (number, _), job in zip(some, jobs, strict=True)}
+            yield from _ended(numbered, _Queue() if asked.cluster == "slurm" else _Processes())
     finally:
-        with suppress(OSError):  # the logs of jobs that failed stay
-            executor.folder.rmdir()
+        _tidy(executor.folder)
 
 
-def _executor(folder: Any, asked: Any) -> Any:
+def _executor(folder: Path, asked: Any) -> Any:
     try:
         submitit = import_module("submitit")
     except ModuleNotFoundError:
@@ -96,37 +103,86 @@ def _alike(cells: Sequence[Cell], processes: int, cluster: str) -> Iterator[list
             yield alike[first : first + size]
 
 
-def _ended(jobs: list[tuple[int, Any]]) -> Iterator[tuple[int, Done]]:
+class _Queue:
+    """Knows of a job whether it is over, by its result or by the queue of Slurm.
+
+    Slurm's accounting would tell more; not every cluster has it.
+    """
+
+    def __init__(self) -> None:
+        self._looked = time.monotonic()
+        self._missed: dict[str, int] = {}
+
+    def over(self, jobs: Iterable[Any]) -> list[Any]:
+        """The jobs that have a result, or were not in the queue in the last looks at it."""
+        if time.monotonic() - self._looked > _QUEUE_S:
+            asked = subprocess.run(
+                ["squeue", "--me", "--noheader", "--array", "--format=%i"],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            self._looked = time.monotonic()
+            if asked.returncode == 0:
+                there = set(asked.stdout.split())
+                for job in jobs:
+                    missed = self._missed.get(job.job_id, 0) + 1
+                    self._missed[job.job_id] = 0 if job.job_id in there else missed
+        return [
+            job for job in jobs
+            if _has_result(job) or self._missed.get(job.job_id, 0) >= _MISSED
+        ]  # fmt: skip
+
+
+class _Processes:
+    """The same of processes of this machine."""
+
+    def over(self, jobs: Iterable[Any]) -> list[Any]:
+        """The jobs that have ended."""
+        return [job for job in jobs if job.done()]
+
+
+def _has_result(job: Any) -> bool:
+    """Whether a job has written its result; looks at the folder, so that a shared one is current."""
+    path: Path = job.paths.result_pickle
+    return path.name in os.listdir(path.parent)  # noqa: PTH208
+
+
+def _ended(jobs: dict[int, Any], queue: _Queue | _Processes) -> Iterator[tuple[int, Done]]:
     """Each job as it ends; all are cancelled where nobody waits for them any more."""
     try:
         while jobs:
-            for one in [one for one in jobs if one[1].done()]:
-                jobs.remove(one)
-                yield one[0], _taken(one[1])
+            over = queue.over(jobs.values())
+            for number, job in [one for one in jobs.items() if one[1] in over]:
+                del jobs[number]
+                yield number, _taken(job)
             if jobs:
                 time.sleep(_LOOK_S)
     finally:
-        for _, job in jobs:
+        for job in jobs.values():
             job.cancel(check=False)
 
 
 def _taken(job: Any) -> Done:
     """What became of a job's cell; of one that has a result nothing else is kept."""
-    submitit = import_module("submitit")
-    try:
-        done: Done = job.result()
-    except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError):
-        lines = (job.stdout() or "").strip().splitlines()[-_LINES:]
-        said = " | ".join(line.strip() for line in lines)
-        return Done(
-            RunStopped(
-                f"its job {job.job_id} ended as {job.state}; the last lines of {job.paths.stdout}:"
-                f" {said or 'none'}"
-            )
+    failed = import_module("submitit").core.utils.FailedJobError
+    if _has_result(job):
+        with suppress(failed):
+            done: Done = job.result()
+            for name in ("result_pickle", "submitted_pickle", "stdout"):
+                getattr(job.paths, name).unlink(missing_ok=True)
+            return done
+    lines = [line.strip() for line in (job.stdout() or "").splitlines()]
+    said = " | ".join([line for line in lines if line and "submitit INFO" not in line][-_LINES:])
+    return Done(
+        RunStopped(
+            f"its job {job.job_id} ended without a result; last lines of {job.paths.stdout}: {said or 'none'}"
         )
-    paths = job.paths
-    for path in (
-        paths.result_pickle, paths.submitted_pickle, paths.submission_file, paths.stdout,
-    ):  # fmt: skip
-        path.unlink(missing_ok=True)
-    return done
+    )
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what jobs were started from; the logs of those that failed stay."""
+    for pattern in ("*_submission.sh", ".submission_file_*.sh", "*_submitted.pkl", "*_result.pkl"):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()

@@ -126,9 +126,10 @@ def _in_order(
 def _told(cell: Cell, done: Done, estimate: Estimate, number: int, aside: Console) -> None:
     """Say what became of a cell, and learn from it how long others may take."""
     if said := done.said.rstrip("\n"):
-        aside.print(said, highlight=False, markup=False)
+        aside.print(said, highlight=False, markup=False, soft_wrap=True)
     if isinstance(done.result, FAILED):
-        aside.print(f"{cell.place} {cell.name}: {done.result}", highlight=False, markup=False)
+        words = f"{cell.place} {cell.name}: {done.result}"
+        aside.print(words, highlight=False, markup=False, soft_wrap=True)
     anew = isinstance(done.result, Ran) and done.result.anew
     estimate.done(number, done.seconds if anew else None)
 

@@ -220,7 +220,12 @@ def test_a_run_of_what_is_gone_cannot_be_run_again() -> None:
         ["system=ideal,memgpt", "script.surface.paraphrase=0.5", "embedder=minilm", "name=x"],
         ["experiment=dials", "seed=0", "faults=some"],
         ["experiment=first-target", "system=flat", "script=dose", "seed=0"],
-        ["system=ideal", "+system.more={a: 1}", "script.families={flip-flop: 2}", "limits.step_s=3"],
+        [
+            "system=ideal",
+            "+system.more={a: 1}",
+            "script.families={flip-flop: 2}",
+            "limits.step_s=3",
+        ],
     ],
 )
 def test_cells_are_put_together_to_what_composing_each_gives(asked: list[str]) -> None:
