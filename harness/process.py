@@ -32,12 +32,16 @@ from steeltrap.harness.watching import Watch
 from steeltrap.harness.worker import VERSION, Welcome
 
 __all__ = [
+    "ANY",
+    "Broken",
+    "Patience",
     "Plan",
     "Worker",
     "WorkerDied",
     "WorkerError",
     "WorkerFault",
     "WorkerGone",
+    "asked",
     "introduced",
     "scratch",
 ]
@@ -97,7 +101,7 @@ class WorkerGone(MemoryFault):
     """The worker had died before; this operation did not happen."""
 
 
-class _Broken(Exception):
+class Broken(Exception):
     """An exchange of lines cannot be completed; says why."""
 
 
@@ -115,7 +119,7 @@ class Plan(msgspec.Struct, frozen=True):
     """Whether it is started in its own folder, not in that of the caller."""
 
 
-class _Patience:
+class Patience:
     """How long an answer may still take."""
 
     def __init__(self, limits: Limits, doing: str) -> None:
@@ -129,6 +133,7 @@ class _Patience:
         return f"{amount(self._all_s)} s{self._limit}"
 
     def left_s(self) -> float:
+        """From now on."""
         return max(0.0, self._until - time.monotonic())
 
 
@@ -278,12 +283,15 @@ class Worker:
 
     def _ask(self, do: str, read: Callable[[msgspec.Raw], T], on: int, given: dict[str, Any]) -> T:
         self._requests += 1
-        asked = {"id": self._requests, "do": do, "on": on, "with": given}
-        line = self._exchange(msgspec.json.encode(asked), do)
+        line = self._exchange(asked(self._requests, do, on, given), do)
+        return self._answered(line, self._requests, do, read)
+
+    def _answered(self, line: bytes, number: int, do: str, read: Callable[[msgspec.Raw], T]) -> T:
+        """What an answer says; raises what it says instead."""
         try:
             answer = _ANSWER.decode(line)
-            if answer.id != self._requests:
-                raise ValueError(f"id {self._requests} is due")
+            if answer.id != number:
+                raise ValueError(f"id {number} is due")
             if answer.fault is None and answer.error is None:
                 return read(answer.ok)
         except (ValueError, RecursionError) as error:
@@ -314,18 +322,18 @@ class Worker:
         self._busy = True
         over = self._watch.broken or _exited(self._process, 0.0)
         when = f"{'before' if over else 'during'} {doing}"
-        patience = _Patience(self._plan.limits, doing)
+        patience = Patience(self._plan.limits, doing)
         try:
             self._send(line + b"\n", patience)
             answer = self._receive(patience)
-        except _Broken as broken:
+        except Broken as broken:
             raise self._died(self._watch.broken or str(broken), when) from None
         self._busy = False
         return answer
 
-    def _send(self, line: bytes, patience: _Patience) -> None:
+    def _send(self, line: bytes, patience: Patience) -> None:
         if self._rest:
-            raise _Broken(f"broke the protocol: said unasked {_quoted(self._rest)}")
+            raise Broken(f"broke the protocol: said unasked {_quoted(self._rest)}")
         left = memoryview(line)
         while left:
             try:
@@ -335,7 +343,7 @@ class Worker:
             except BrokenPipeError:
                 return  # it may have said why; otherwise the end of its answers says it
 
-    def _receive(self, patience: _Patience) -> bytes:
+    def _receive(self, patience: Patience) -> bytes:
         """One line, without its end."""
         parts: list[bytes] = []
         left_bytes = most_bytes = int(1e6 * self._plan.limits.answer_mb)
@@ -343,12 +351,12 @@ class Worker:
             self._wait(self._readable, patience)
             part = os.read(self._out, 1 << 16)
             if not part:
-                raise _Broken(self._ended(b"".join(parts)))
+                raise Broken(self._ended(b"".join(parts)))
             line, end, rest = part.partition(b"\n")
             parts.append(line)
             left_bytes -= len(line)
             if left_bytes < 0:
-                raise _Broken(
+                raise Broken(
                     f"gave an answer of more than limits.answer_mb={amount(most_bytes / 1e6)} MB"
                     " and was stopped"
                 )
@@ -356,7 +364,7 @@ class Worker:
                 self._rest = rest
                 return b"".join(parts)
 
-    def _wait(self, poll: select.poll, patience: _Patience) -> None:
+    def _wait(self, poll: select.poll, patience: Patience) -> None:
         """Until a pipe is ready.
 
         A process that has ended may have left its pipes to children, so its end is looked for too.
@@ -365,9 +373,9 @@ class Worker:
             if not patience.left_s():
                 self._process.send_signal(signal.SIGABRT)  # has Python say where it hangs
                 _exited(self._process, 1.0)
-                raise _Broken(f"gave no answer in {patience} and was stopped")
+                raise Broken(f"gave no answer in {patience} and was stopped")
             if _exited(self._process, 0.0) and not self._readable.poll(0):
-                raise _Broken(self._ended(b""))
+                raise Broken(self._ended(b""))
 
     def _ended(self, half: bytes) -> str:
         """How it ended, in words."""
@@ -389,6 +397,11 @@ class Worker:
         died = WorkerDied(f"the worker of {self._plan.name} {how} {when}", lines)
         self._cause = str(died)
         return died
+
+
+def asked(number: int, do: str, on: int, given: dict[str, Any]) -> bytes:
+    """A request as it is written."""
+    return msgspec.json.encode({"id": number, "do": do, "on": on, "with": given})
 
 
 @functools.cache

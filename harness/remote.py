@@ -33,6 +33,7 @@ from steeltrap.harness.process import (
     introduced,
 )
 from steeltrap.harness.script import Script
+from steeltrap.harness.shared import SharedWorker
 from steeltrap.harness.worker import VERSION, Hello, Named
 
 __all__ = ["Remote", "WorkerDied", "WorkerError", "WorkerFault", "WorkerGone"]
@@ -59,8 +60,10 @@ class Remote:
         passes: names of environment variables that the system gets besides (its keys).
         limits: which of them a worker breaks ends it.
         name: of the system in messages; by default that of its class or program.
+        threads: that may ask at once, where the system claims that they may.
 
     Attributes:
+        concurrent: whether it does.
         identity: what besides its settings decides what the system does.
         embedder: name and version of the embedder, or None.
         versions: of Python (or what the worker is written in) and of `packages`.
@@ -79,9 +82,10 @@ class Remote:
         passes: Sequence[str] = (),
         limits: Limits = _NONE,
         name: str = "",
+        threads: int = 1,
     ) -> None:
         settings = {key: value for key, value in node.items() if key != "command"}
-        hello = msgspec.json.encode(Hello(VERSION, settings, list(packages)))
+        hello = msgspec.json.encode(Hello(VERSION, settings, list(packages), threads))
         command = _command(node, python)
         self._plan = Plan(
             name or str(node.get("_target_", command[0])).rpartition(".")[2],
@@ -94,6 +98,8 @@ class Remote:
         self.identity: dict[str, Any] = welcome.identity
         self.embedder: Named | None = welcome.embedder
         self.versions: dict[str, str] = welcome.versions
+        self.concurrent = welcome.concurrent
+        self._shared = threads > 1 and welcome.concurrent
         self.__class__ = _able(tuple(welcome.capabilities))
 
     def __repr__(self) -> str:
@@ -102,7 +108,7 @@ class Remote:
     def open(self, folder: Path) -> None:
         """Start the worker and have it begin an empty memory in `folder`/memory."""
         self.close()
-        worker = Worker(self._plan, folder)
+        worker = (SharedWorker if self._shared else Worker)(self._plan, folder)
         try:
             if worker.welcome != self._welcome:
                 raise WorkerError(f"{self._plan.name} says something else of itself than before")

@@ -136,14 +136,17 @@ class Settings:
         named = msgspec.to_builtins([own, self.overridden], str_keys=True)
         return msgspec.json.encode(named, order="sorted")
 
-    def memory(self) -> Memory:
+    def memory(self, threads: int = 1) -> Memory:
         """A new memory, not yet opened; in a worker, where it has an environment of its own.
+
+        Args:
+            threads: that may ask it at once, where it claims that they may.
 
         Raises:
             SettingsError: its class or a package that it needs is missing, or a setting is wrong.
         """
         if self.remote:
-            return self._remote()
+            return self._remote(threads)
         made = _instantiate(self.node, f"system={self.config.system.name}")
         if not isinstance(made, Memory):
             raise SettingsError(
@@ -192,7 +195,7 @@ class Settings:
         """The environment variables that the system's worker gets besides."""
         return list(self.config.system.get("passes", ()))
 
-    def _remote(self) -> Memory:
+    def _remote(self, threads: int) -> Memory:
         from steeltrap.harness.environments import EnvironmentFault, find
         from steeltrap.harness.remote import Remote, WorkerError, WorkerFault
 
@@ -201,7 +204,7 @@ class Settings:
             python = find(system["environment"]) if "environment" in system else None
             return Remote(
                 self.node, python=python, packages=system["packages"], passes=self.passes,
-                limits=self.limits, name=system["name"],
+                limits=self.limits, name=system["name"], threads=threads,
             )  # fmt: skip
         except (EnvironmentFault, WorkerError, WorkerFault) as error:
             raise SettingsError(f"system={system['name']}: {error}") from None

@@ -23,7 +23,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -48,6 +49,7 @@ from steeltrap.harness.memory import (
     Subject,
     Utterance,
     capabilities,
+    claims_concurrency,
 )
 from steeltrap.harness.models import Models
 from steeltrap.harness.replies import Items, number
@@ -76,6 +78,9 @@ OPERATIONS: Final[dict[str, dict[str, Any]]] = {
 }
 """What can be asked for, with what."""
 
+BESIDE: Final = ("ingest", "retrieve", "settle", "active", "history", "salience", "recover", "size_bytes")  # fmt: skip
+"""What may be under way beside others; everything else comes alone."""
+
 _WORDS_MAX: Final = 10_000
 _GRACE_S: Final = 2.0
 """What a worker whose parent has gone may still need to end by itself."""
@@ -90,6 +95,8 @@ class Hello(msgspec.Struct):
     """The system's settings; `_target_` names the class."""
     packages: list[str] = []
     """Whose versions are asked for."""
+    threads: int = 1
+    """So many requests may be under way at once, where the system says that it can have that."""
 
 
 class Named(msgspec.Struct):
@@ -112,6 +119,8 @@ class Welcome(msgspec.Struct, omit_defaults=True):
     embedder: Named | None = None
     versions: dict[str, str] = {}
     """Of the language and of the packages asked for, those that are there."""
+    concurrent: bool = False
+    """Several requests may be under way at once, and are answered as they are done."""
 
 
 class _Request(msgspec.Struct, rename={"given": "with"}):
@@ -164,6 +173,7 @@ def _welcome(memory: Memory, packages: Iterable[str]) -> Welcome:
         identity=getattr(memory, "identity", {}),
         embedder=Named(embedder.name, embedder.version) if embedder else None,
         versions=_versions(packages),
+        concurrent=claims_concurrency(memory),
     )
 
 
@@ -187,19 +197,40 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         requests: the first is the hello.
         answers: one line for each, flushed.
     """
-    system: _System | None = None
+    system, crew = None, None
+    writing = threading.Lock()
+
+    def answered(line: bytes) -> None:
+        with writing:
+            answers.write(line + b"\n")
+            answers.flush()
+
     for line in requests:
-        if system is not None:
-            answer = system.answer(line)
-        else:
-            welcome, memory = _greet(line)
+        if system is None:
+            welcome, memory, threads = _greet(line)
             system = _System(memory) if memory is not None else None
-            answer = msgspec.json.encode(welcome)
-        answers.write(answer + b"\n")
-        answers.flush()
+            crew = ThreadPoolExecutor(threads) if threads > 1 else None
+            answered(msgspec.json.encode(welcome))
+        elif crew is not None and _comes_beside(line):
+            crew.submit(_answer, system, line, answered)
+        else:
+            answered(system.answer(line))
 
 
-def _greet(line: bytes) -> tuple[Welcome, Memory | None]:
+def _answer(system: _System, line: bytes, answered: Callable[[bytes], None]) -> None:
+    answered(system.answer(line))
+
+
+def _comes_beside(line: bytes) -> bool:
+    """Whether a request may be under way beside others."""
+    try:
+        return _REQUEST.decode(line).do in BESIDE
+    except msgspec.DecodeError:
+        return False
+
+
+def _greet(line: bytes) -> tuple[Welcome, Memory | None, int]:
+    """The welcome, the memory, and how many requests may be under way at once."""
     try:
         version = msgspec.json.decode(line).get("steeltrap")
         if version != VERSION:
@@ -209,8 +240,8 @@ def _greet(line: bytes) -> tuple[Welcome, Memory | None]:
         welcome = _welcome(memory, hello.packages)
         msgspec.json.encode(welcome)
     except Exception as error:
-        return Welcome(VERSION, error=_words(error)), None
-    return welcome, memory
+        return Welcome(VERSION, error=_words(error)), None, 1
+    return welcome, memory, hello.threads if welcome.concurrent else 1
 
 
 class _System:
