@@ -31,10 +31,11 @@ from steeltrap.harness.answering.asking import (
 )
 from steeltrap.harness.answering.scores import Reader
 from steeltrap.harness.gateway.backend import BackendError
-from steeltrap.harness.history import read_events
+from steeltrap.harness.history import joined, read_events
 from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.script import Probe, Script
+from steeltrap.harness.shelf import Attic, Shelf
 from steeltrap.harness.store import Cell
 
 __all__ = [
@@ -155,13 +156,14 @@ def served(cell: Cell, script: Script) -> Iterator[Served]:
     Raises:
         HistoryError: the history cannot be read.
     """
-    seen: list[Item] = []
-    for event in read_events(cell.history):
-        seen.extend(event.new)
-        step = script.steps[event.i]
+    items, seen = Shelf[int, Item](Attic(), Item), 0
+    for step, event in joined(script, read_events(cell.history)):
+        for item in event.new:
+            items[seen] = item
+            seen += 1
         if isinstance(step, Probe) and step.ask == "evidence":
             failed = "" if event.type == "ok" else event.error or "the memory gave no reason"
-            yield Served(event.i, step, [seen[number] for number in event.served], failed)
+            yield Served(event.i, step, [items[number] for number in event.served], failed)
 
 
 def cut(items: Sequence[Item], *, budget_tokens: int | None, k: int | None) -> list[Item]:
