@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import secrets
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, ClassVar, Generic, TypeVar
 
+from steeltrap.adapters.crowd import Turnstiles
 from steeltrap.harness.memory import MemoryFault
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Guests",
     "Hosted",
     "Missing",
+    "Names",
     "Pause",
     "Unsure",
     "ask",
@@ -168,7 +171,7 @@ def await_all(
             state = _look(look, job)
         if state is None:
             state = f"did not end within {limit_s:g} s"
-        del jobs[job]
+        jobs.pop(job, None)  # who else waits for it may have seen its end
         pause.restart()
         if state:
             problems.append(f"{what} ({job}) {state}")
@@ -201,14 +204,16 @@ class Guests:
         self._remove = remove
         self._run = secrets.token_hex(6)
         self._made = 0
+        self._lock = threading.Lock()
 
     def name(self, tenant: str) -> str:
         """A new name for a tenant's user: letters, digits and hyphens."""
-        self._made += 1
         plain = re.sub(r"[^A-Za-z0-9]+", "-", tenant)[:40].strip("-")
-        name = f"steeltrap-{self._run}-{self._made}-{plain}".rstrip("-")
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(name + "\n")
+        with self._lock:
+            self._made += 1
+            name = f"steeltrap-{self._run}-{self._made}-{plain}".rstrip("-")
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(name + "\n")
         return name
 
     def clear(self) -> None:
@@ -226,6 +231,19 @@ class Guests:
             self._path.write_text("".join(f"{name}\n" for name in left), encoding="utf-8")
         else:
             self._path.unlink()
+
+
+class Names:
+    """Our names of a service's things, in order of first sight: its own are random."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def of(self, theirs: str, kind: str) -> str:
+        """Our name: what kind of thing it is, and a number."""
+        with self._lock:
+            return self._given.setdefault(theirs, f"{kind}{len(self._given)}")
 
 
 class Hosted(ABC, Generic[C, U]):
@@ -262,6 +280,8 @@ class Hosted(ABC, Generic[C, U]):
         self._guests: Guests | None = None
         self._users: dict[str, U] = {}
         """By tenant."""
+        self._turnstiles = Turnstiles()
+        """A tenant's user is made once, whoever asks for it first."""
         self._jobs: dict[str, str] = {}
         """What the service still works at: what it is, by its id."""
 

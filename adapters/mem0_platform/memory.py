@@ -18,6 +18,7 @@ from steeltrap.adapters.hosted import (
     Guests,
     Hosted,
     Missing,
+    Names,
     Unsure,
     ask,
     instant,
@@ -43,8 +44,8 @@ class _User:
     """A tenant at the service."""
 
     name: str
-    ids: dict[str, str] = field(default_factory=dict)
-    """Our name of a memory, in order of first sight: the service's are random."""
+    names: Names = field(default_factory=Names)
+    """Of memories."""
 
 
 class Mem0Platform(Hosted["MemoryClient", _User]):
@@ -62,6 +63,7 @@ class Mem0Platform(Hosted["MemoryClient", _User]):
     """
 
     name = "mem0-platform"
+    concurrent = True
 
     def __init__(
         self,
@@ -194,10 +196,11 @@ class Mem0Platform(Hosted["MemoryClient", _User]):
     # ------------------------------------------------------------ parts of it
 
     def _user(self, tenant: str) -> _User:
-        if tenant not in self._users:
-            assert self._guests is not None
-            self._users[tenant] = _User(self._guests.name(tenant))
-        return self._users[tenant]
+        with self._turnstiles.of(tenant):
+            if tenant not in self._users:
+                assert self._guests is not None
+                self._users[tenant] = _User(self._guests.name(tenant))
+            return self._users[tenant]
 
     def _naming(self, user: _User, topic: str) -> list[Row]:
         """The memories that name a topic, superseded ones too, oldest first."""
@@ -311,7 +314,7 @@ def _items(user: _User, rows: list[Row]) -> list[Item]:
         items.append(
             Item(
                 text=row["memory"],
-                id=user.ids.setdefault(row["id"], f"m{len(user.ids)}"),
+                id=user.names.of(row["id"], "m"),
                 sources=(turn,) if isinstance(turn, str) else None,
                 valid_from=minute(row.get("created_at")),
                 valid_to=ends.get(row["id"]),

@@ -19,6 +19,7 @@ from steeltrap.adapters.hosted import (
     Guests,
     Hosted,
     Missing,
+    Names,
     Unsure,
     ask,
     instant,
@@ -52,8 +53,8 @@ class _User:
     """A tenant at the service."""
 
     name: str
-    ids: dict[str, str] = field(default_factory=dict)
-    """Our name of a memory, in order of first sight: the service's are random."""
+    names: Names = field(default_factory=Names)
+    """Of memories."""
 
 
 class MirixClient(Hosted["Client", _User]):
@@ -308,7 +309,7 @@ def _item(user: _User, kind: str, row: Row) -> Item:
     """A memory as an item; what component it is of stands at the head of its id."""
     return Item(
         text="\n".join(_text(row, *_READ[kind])),
-        id=user.ids.setdefault(row["id"], f"{kind}-{len(user.ids)}"),
+        id=user.names.of(row["id"], f"{kind}-"),
         valid_from=minute(row.get("occurred_at") or row.get("timestamp")),
     )
 

@@ -13,6 +13,7 @@ from steeltrap.adapters.hosted import (
     Guests,
     Hosted,
     Missing,
+    Names,
     Unsure,
     instant,
     key_of,
@@ -45,8 +46,8 @@ class _User:
     """By session."""
     turns: dict[str, str | None] = field(default_factory=dict)
     """By episode; None where the episode names no turn."""
-    ids: dict[str, str] = field(default_factory=dict)
-    """Our name of an edge, in order of first sight: the service's are random."""
+    names: Names = field(default_factory=Names)
+    """Of edges."""
     expired: dict[str, str] = field(default_factory=dict)
     """Simulated time at which an edge without `invalid_at` was first seen to be superseded."""
     erased: bool = False
@@ -64,6 +65,7 @@ class Zep(Hosted["Client", _User]):
     """
 
     name = "zep"
+    concurrent = True
 
     def __init__(
         self,
@@ -111,8 +113,9 @@ class Zep(Hosted["Client", _User]):
         """Add a turn to its session's thread, with its time, its speaker and its id."""
         self._opened()
         try:
-            user = self._user(turn.tenant)
-            thread = self._thread(user, turn.session)
+            with self._turnstiles.of(turn.tenant):
+                user = self._user(turn.tenant)
+                thread = self._thread(user, turn.session)
         except Unsure as error:
             raise MemoryFault(f"{error}; the turn was not sent") from error
         self._now = max(self._now, turn.at)
@@ -175,8 +178,8 @@ class Zep(Hosted["Client", _User]):
             made = self._ask(lambda zep: zep.user.create(user_id=name, first_name=tenant))
             if not made.uuid_ or not made.graph_uuid:
                 raise Unsure("zep: the answer to a new user names no uuid or no graph")
-            ids = user.ids if user else {}  # no name is given twice
-            user = self._users[tenant] = _User(made.uuid_, made.graph_uuid, ids=ids)
+            names = user.names if user else Names()  # no name is given twice
+            user = self._users[tenant] = _User(made.uuid_, made.graph_uuid, names=names)
         return user
 
     def _thread(self, user: _User, session: str) -> str:
@@ -291,7 +294,7 @@ class Zep(Hosted["Client", _User]):
             sources = tuple(turn for turn in turns if turn is not None)
         return Item(
             text=edge.fact or "",
-            id=user.ids.setdefault(uuid, f"f{len(user.ids)}"),
+            id=user.names.of(uuid, "f"),
             sources=sources,
             valid_from=minute(edge.valid_at),
             valid_to=until,

@@ -171,7 +171,7 @@ def _measured(settings: Settings, cell: Cell, record: LoadRecord, aside: Console
 
     @contextmanager
     def opened(plan: Plan) -> Iterator[Memory]:
-        with _memory(settings, cell.folder / "memory", plan) as memory:
+        with _memory(settings, cell.folder / "memory", plan, record.spec.threads) as memory:
             yield memory
 
     if record.alone is None:
@@ -210,11 +210,11 @@ def _said(aside: Console, record: LoadRecord, measure: Callable[[], Step]) -> St
 
 
 @contextmanager
-def _memory(settings: Settings, folder: Path, plan: Plan) -> Iterator[Memory]:
+def _memory(settings: Settings, folder: Path, plan: Plan, threads: int) -> Iterator[Memory]:
     """An empty memory, with a model that understands what it will be told."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    memory = settings.memory()
+    memory = settings.memory(threads)
     with settings.gateway(plan.script) as gateway:
         try:
             if isinstance(memory, Told):

@@ -29,10 +29,14 @@ def python(name: str) -> Path:
         pytest.skip(str(missing))
 
 
-def remote(name: str, target: str, variable: str, url: str, **settings: Any) -> Remote:
+def remote(
+    name: str, target: str, variable: str, url: str, *, threads: int = 1, **settings: Any
+) -> Remote:
     """A system in a worker, not yet opened."""
     node = {"_target_": target, "base_url": url, **QUICK, **settings}
-    return Remote(node, python=python(name), passes=(variable,), limits=Limits(step_s=60))
+    return Remote(
+        node, python=python(name), passes=(variable,), limits=Limits(step_s=60), threads=threads
+    )
 
 
 @contextmanager
