@@ -147,7 +147,9 @@ class Shelf(MutableMapping[K, V], Generic[K, V]):
             found = self._fetched(key)
             if found is None:
                 return default
-        self._keep(key, found)
+        self._new[key] = found
+        if len(self._new) > self._room:
+            self._turn_over()
         return found
 
     def __getitem__(self, key: K) -> V:
@@ -157,14 +159,18 @@ class Shelf(MutableMapping[K, V], Generic[K, V]):
         return found
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._old.pop(key, None)
-        self._keep(key, value)
+        if self._old:
+            self._old.pop(key, None)
+        self._new[key] = value
+        if len(self._new) > self._room:
+            self._turn_over()
 
     def __delitem__(self, key: K) -> None:
         found = self.get(key)
         if found is None:
             raise KeyError(key)
-        del self._new[key]
+        self._new.pop(key, None)
+        self._old.pop(key, None)
         if self._table:
             self._attic.all(f"DELETE FROM {self._table} WHERE key = ?", (key,))
 
@@ -198,11 +204,6 @@ class Shelf(MutableMapping[K, V], Generic[K, V]):
         if self._table:
             self._attic.all(f"DELETE FROM {self._table}")
 
-    def _keep(self, key: K, value: V) -> None:
-        if len(self._new) >= self._room and key not in self._new:
-            self._turn_over()
-        self._new[key] = value
-
     def _turn_over(self) -> None:
         """Put away what has not been used since the last time."""
         old, self._old, self._new = self._old, self._new, {}
@@ -233,6 +234,8 @@ class Pile(Generic[V]):
         self._room = room
         self._recent: list[tuple[str, V]] = []
         self._by_key: dict[str, list[V]] = {}
+        self._sorted_in = 0
+        """How many of the recent things stand in `_by_key`: all, whenever somebody asks."""
         self._put_away = 0
         self._table = ""
         self._encode = msgspec.msgpack.Encoder().encode
@@ -241,12 +244,14 @@ class Pile(Generic[V]):
     def add(self, key: str, thing: V) -> None:
         """Put a thing on top of the list of a key."""
         self._recent.append((key, thing))
-        self._by_key.setdefault(key, []).append(thing)
         if len(self._recent) >= self._room:
             self._turn_over()
 
     def get(self, key: str) -> list[V]:
         """What was added under a key, in order; not to be changed."""
+        for other, thing in self._recent[self._sorted_in :]:
+            self._by_key.setdefault(other, []).append(thing)
+        self._sorted_in = len(self._recent)
         recent = self._by_key.get(key, [])
         if not self._table:
             return recent
@@ -287,7 +292,7 @@ class Pile(Generic[V]):
             ),
         )
         self._put_away += len(self._recent)
-        self._recent, self._by_key = [], {}
+        self._recent, self._by_key, self._sorted_in = [], {}, 0
 
 
 class _Sorted(Sequence[V]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -21,7 +21,6 @@ __all__ = ["Account", "Ledger", "Mark"]
 STATING = ("tell", "revise", "revert", "correct", "retract", "expire", "depend")
 """Ops that change what holds, or what will follow."""
 Mark = Literal["outdated", "rumoured", "erased", "injected"]
-MARKS: Final[tuple[Mark, ...]] = ("outdated", "rumoured", "erased", "injected")
 """What a listing of the state is held against, each unit that bears one: `Account.marks`."""
 
 
@@ -85,9 +84,12 @@ class Account(msgspec.Struct, gc=False):
             return ()
         if self.erased:
             return ("erased",)
-        outdated = self.outdated and self.shown and (not self.hop or self.right)
-        borne = (outdated, self.rumoured, False, self.injected)
-        return tuple(mark for mark, there in zip(MARKS, borne, strict=True) if there)
+        marks: tuple[Mark, ...] = ()
+        if self.shown and self.outdated and (not self.hop or self.right):
+            marks = ("outdated",)
+        if self.rumoured:
+            marks += ("rumoured",)
+        return (*marks, "injected") if self.injected else marks
 
     def role(self, value: str) -> str:
         """What a value is to this unit: current, erased, superseded, retracted, rumoured, injected, ''."""
@@ -186,14 +188,15 @@ class Ledger:
 
     def settle(self, account: Account) -> None:
         """Count an account that may bear other marks than it did; called whenever one was changed."""
-        now = account.family, account.marks
-        if now == account.counted:
+        marks, (family, counted) = account.marks, account.counted
+        if marks == counted and (not marks or family == account.family):
             return
         tenant = tenant_of(account.unit)
-        for (family, marks), by in ((account.counted, -1), (now, 1)):
-            for mark in marks:
-                self._marked[mark, tenant, family] += by
-        account.counted = now
+        for mark in counted:
+            self._marked[mark, tenant, family] -= 1
+        for mark in marks:
+            self._marked[mark, tenant, account.family] += 1
+        account.counted = account.family, marks
 
     def marked(self, mark: Mark, tenants: Collection[str]) -> Iterator[tuple[str, int]]:
         """How many units of some tenants bear a mark, by family."""

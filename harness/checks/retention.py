@@ -45,8 +45,8 @@ class Retention:
 
     def hear(self, turn: Turn, number: int) -> None:
         """A unit is told for the first time."""
-        for op in turn.ops:
-            if turn.family == FAMILY and op.op == "tell" and op.unit:
+        for op in turn.ops if turn.family == FAMILY else ():
+            if op.op == "tell" and op.unit:
                 self._told.setdefault(op.unit, number)
                 if op.importance == "vital":
                     self._vital.add(op.unit)

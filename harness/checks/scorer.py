@@ -160,7 +160,8 @@ class Scorer:
             self._items[self._numbers] = _Seen(item)
             self._numbers += 1
         self._take(step, event)
-        self._gather()
+        if not isinstance(step, Turn):
+            self._gather()
 
     def _take(self, step: Step, event: Event) -> None:
         done = event.type == "ok"

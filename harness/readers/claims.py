@@ -6,6 +6,7 @@ texts of a system's own making are read by the names and values in them (`senten
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
@@ -34,6 +35,13 @@ _NEWS = frozenset(("tell", "revise", "revert", "correct", "expire"))
 """Ops that give a unit its present value."""
 _STATING = frozenset((*_NEWS, "restate", "rumour"))
 """Ops that say in words which value a unit has."""
+_UNSPOKEN = frozenset(("noise", "associate"))
+"""Ops that say nothing of a unit."""
+_LEGIBLE: Final = re.compile(
+    r"(?:name|text|code|time):\S+(?: \S+)*|date:[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"|count:(?:0|[1-9][0-9]*)|measure:(?:0|[1-9][0-9]*) \w+|money:\w+ (?:0|[1-9][0-9]*)"
+)
+"""Values that can be told from how they are spelled (`values.spelled`)."""
 _MEANING: dict[str, Meaning] = {
     "retract": "withdraws",
     "echo": "echo",
@@ -51,7 +59,6 @@ class _Heard(msgspec.Struct, array_like=True, gc=False):
     """With single spaces."""
     at: str
     ops: list[Op]
-    """Those that speak of a unit."""
     before: dict[str, str | None]
     """What corrections declare to have never been true."""
     derived: list[str]
@@ -89,33 +96,31 @@ class Catalogue:
             before: unit -> the value that held before the turn, of those that it corrects.
         """
         self._number += 1
-        text = _folded(turn.text)
+        ops, text = turn.ops, _folded(turn.text)
         heard = self._said.get(key := _key(text))
         if heard is None:
             self._said[key] = {turn.tenant: turn.id}
         else:
             heard.pop(turn.tenant, None)
             heard[turn.tenant] = turn.id
-        spoken = [op for op in turn.ops if op.unit and op.op != "noise" and op.op != "associate"]
-        disowned = {op.unit: before.get(op.unit) for op in spoken if op.op == "correct" and op.unit}
-        said = _Heard(self._number, text, turn.at, spoken, disowned, [])
-        self._turns[turn.id] = said
-        for n, op in enumerate(spoken):
-            self._learn(op, n, turn.id, said)
+        corrected = any(op.op == "correct" for op in ops)
+        disowned = {op.unit: before.get(op.unit) for op in ops if op.unit} if corrected else {}
+        said = self._turns[turn.id] = _Heard(self._number, text, turn.at, ops, disowned, [])
+        for n, op in enumerate(ops):
+            if op.unit and op.op not in _UNSPOKEN:
+                self._learn(op, op.unit, n, turn.id, said)
 
-    def _learn(self, op: Op, n: int, turn: str, said: _Heard) -> None:
+    def _learn(self, op: Op, unit: str, n: int, turn: str, said: _Heard) -> None:
         """Learn one op of a turn."""
-        use, unit, value = None, op.unit or "", op.value
-        if value:
+        if value := op.value:
             new = op.op in _NEWS
             use = self._names.know(unit, value, news=new and not op.valid_at)
             if new:
                 use.turn = turn
+            if op.op in _STATING and _LEGIBLE.fullmatch(value) and _clear(unit):
+                use.stated_in[turn] = None
+                return
         if op.op not in _STATING and op.op not in ("retract", "depend"):
-            return
-        if use is not None and op.op in _STATING and _clear(unit) and _legible(value or ""):
-            if not use.stated_in or use.stated_in[-1] != turn:
-                use.stated_in.append(turn)
             return
         number = said.number * _PER_TURN + n
         for one, claim in _plain(op, _meant(op, said), said.at):
@@ -136,7 +141,8 @@ class Catalogue:
         heard = self._turns.get(turn)
         if heard is None:
             return False
-        return unit in heard.derived or any(unit in (op.unit, op.target) for op in heard.ops)
+        spoken = (op for op in heard.ops if op.unit and op.op not in _UNSPOKEN)
+        return unit in heard.derived or any(unit in (op.unit, op.target) for op in spoken)
 
     def written_by(self, unit: str, value: str) -> str:
         """The last turn that gave a unit a value; empty for a derived one."""
@@ -283,7 +289,7 @@ def _own_words(said: Said) -> Claim:
 
 def _claims(heard: _Heard) -> tuple[Claim, ...]:
     """What a turn meant."""
-    return tuple(_meant(op, heard) for op in heard.ops)
+    return tuple(_meant(op, heard) for op in heard.ops if op.unit and op.op not in _UNSPOKEN)
 
 
 def _meant(op: Op, heard: _Heard) -> Claim:
@@ -329,13 +335,6 @@ def _enter(
 def _clear(unit: str) -> bool:
     """Whether a plain sentence shows which unit it speaks of."""
     return all(part and _folded(part) == part for part in unit.split("/", 2)[1:])
-
-
-@lru_cache(1 << 12)
-def _legible(value: str) -> bool:
-    """Whether a plain sentence shows which value it gives."""
-    words = values.display(value)
-    return _folded(words) == words and value in values.spelled(words)
 
 
 def _key(text: str) -> str:

@@ -76,7 +76,7 @@ class Use(msgspec.Struct, gc=False):
     """Which write it was that gave it last; 0: it was only mentioned."""
     turn: str = ""
     """The last turn that gave it; empty for a derived one."""
-    stated_in: list[str] = []
+    stated_in: dict[str, None] = {}
     """Turns that may state it in plain words, as far as nobody has looked into them yet."""
     plainly: dict[str, Stated] = {}
     """What was found in them, by text."""
