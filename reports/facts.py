@@ -123,7 +123,22 @@ def facts(records: Sequence[Record]) -> list[str]:
         + (f", revision {', '.join(revisions)}" if any(revisions) else ""),
         "Packages: " + ", ".join(f"{k} {'/'.join(v)}" for k, v in _packages(records).items()),
     ]
-    return lines + [f"NOT THE SAME: {line}" for line in _disagreements(records)]
+    return [
+        *lines,
+        *(f"ENDED EARLY: {line}" for line in _early(records)),
+        *(f"NOT THE SAME: {line}" for line in _disagreements(records)),
+    ]
+
+
+def _early(records: Sequence[Record]) -> Iterator[str]:
+    """Which runs ended before their scripts did, and whose twins."""
+    for record in records:
+        who = f"{' '.join(record.spec.system.split())}, seed {record.spec.seed}"
+        if record.outcome.stopped:
+            yield f"{who}, {record.outcome.stopped}; it has no twins, and what comes later is unknown"
+        elif record.timing.run_s is not None:
+            run_s = f"limits.run_s={record.timing.run_s:g}"
+            yield f"a twin of {who}, at {run_s}; what ended early is not compared"
 
 
 def model_words(record: Record) -> str:

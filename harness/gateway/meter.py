@@ -83,6 +83,8 @@ class Arrival(msgspec.Struct, eq=False):
     step: int
     phase: str
     order: int
+    life: int
+    """Of the memory, counted by `Meter.begin`."""
 
 
 class _Failure(msgspec.Struct):
@@ -108,8 +110,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._order = 0
-        self._open: set[Arrival] = set()
+        self._order = self._life = 0
         self.begin()
 
     # ------------------------------------------------------------ the driver's side
@@ -117,6 +118,8 @@ class Meter:
     def begin(self) -> None:
         """A new life of a memory begins: what was left of another is none of its own."""
         with self._changed:
+            self._life += 1
+            self._open: set[Arrival] = set()
             self._step, self._phase = -1, ""
             self._used: dict[str, Usage] = {}
             self._failures: list[_Failure] = []
@@ -174,7 +177,7 @@ class Meter:
     def arrived(self, dialect: str) -> Arrival:
         """A request came in."""
         with self._changed:
-            arrival = Arrival(dialect, self._step, self._phase, self._next())
+            arrival = Arrival(dialect, self._step, self._phase, self._next(), self._life)
             self._open.add(arrival)
         return arrival
 
@@ -201,6 +204,8 @@ class Meter:
             calls=1, failed=int(bool(broken)), embeddings=int(arrival.dialect == "embeddings")
         )
         with self._changed:
+            if arrival.life != self._life:
+                return  # whoever asked has died
             self._stopped = self._stopped or stops
             self._open.discard(arrival)
             self._used[arrival.phase] = self._used.get(arrival.phase, Usage()) + usage + counts

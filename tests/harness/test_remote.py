@@ -44,7 +44,7 @@ from steeltrap.harness.memory import (
 from steeltrap.harness.models import Models, UsesModels
 from steeltrap.harness.remote import Remote, WorkerDied, WorkerError, WorkerFault, WorkerGone
 from steeltrap.harness.replies import BadReplyError, Items
-from steeltrap.harness.script import Probe, Script
+from steeltrap.harness.script import Script
 from steeltrap.harness.worker import OPERATIONS, make
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.figure1 import figure_1

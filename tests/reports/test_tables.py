@@ -230,6 +230,17 @@ def test_what_differs_is_named(changed: dict[str, Any], said: str) -> None:
     assert not any("NOT THE SAME" in fact for fact in facts([record("a", 1), record("b", 1)]))
 
 
+def test_a_run_that_ended_early_is_named() -> None:
+    """Of which run, why and where stands above the table; so does it of a twin."""
+    why = "after 60 s (limits.run_s), at turn 213 of 500"
+    early, beside = record("a", 1, stopped=why), record("a", 2)
+    early.timing.run_s = beside.timing.run_s = 60.0
+    assert [line for line in facts([early, beside, record("a", 3)]) if "EARLY" in line] == [
+        f"ENDED EARLY: a, seed 1, {why}; it has no twins, and what comes later is unknown",
+        "ENDED EARLY: a twin of a, seed 2, at limits.run_s=60; what ended early is not compared",
+    ]
+
+
 def test_several_embedders_are_told_apart_and_named() -> None:
     """A system that ran with two embedders has two rows, and the difference is said."""
     two = [record("vector", 0, spec={"embedder": name}) for name in ("small 1", "large 2")]

@@ -52,6 +52,18 @@ def test_calls_are_counted_where_they_were_caused() -> None:
     assert meter.taken() == {}
 
 
+def test_a_call_of_an_earlier_life_counts_in_none() -> None:
+    """What a memory had asked when its process died is answered to nobody, and awaited by nobody."""
+    meter = Meter()
+    meter.at(3, "ingest")
+    late = meter.arrived("chat")
+    meter.begin()
+    meter.at(0, "ingest")
+    meter.answered(late, A, Usage(prompt_tokens=100), "was not answered (gone)", stops="spent")
+    assert {} == meter.taken()
+    assert "" == meter.unrecovered() == meter.stopped()
+
+
 def test_a_step_waits_for_calls_that_are_still_open() -> None:
     """What a client gave up just now is not missed, because its failure comes in a moment later."""
     meter = Meter()
