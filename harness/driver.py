@@ -25,7 +25,7 @@ from steeltrap.harness.memory import (
     Utterance,
 )
 from steeltrap.harness.models import Usage
-from steeltrap.harness.replies import Items, number
+from steeltrap.harness.replies import Items, number, words
 from steeltrap.harness.script import (
     Audit,
     Erasure,
@@ -38,6 +38,7 @@ from steeltrap.harness.script import (
     tenant_of,
     topic_of,
 )
+from steeltrap.harness.surroundings import Surroundings
 
 __all__ = ["Driver", "Meter", "NotOpened", "RunStopped", "Unlike", "subject"]
 
@@ -93,6 +94,7 @@ class Driver:
         self._meter = meter
         self._step = 0
         self._items = Items()
+        self._around = Surroundings()
         self._tenants: dict[str, None] = {}
         self._settled = True
         self._fork: tuple[str, Memory] | None = None
@@ -162,11 +164,14 @@ class Driver:
                 case Erasure():
                     self._erase(step)
         except MemoryFault as fault:
-            event = Event(i=i, type="fail", via=event.via, error=_words(fault))
+            event = Event(i=i, type="fail", via=event.via, error=words(fault))
         except MemoryDied as fault:
-            event = Event(i=i, type="info", worker="died", via=event.via, error=_words(fault))
-        except (Exception, SystemExit) as fault:
-            event = Event(i=i, type="info", via=event.via, error=_words(fault))
+            event = Event(i=i, type="info", worker="died", via=event.via, error=words(fault))
+        except KeyboardInterrupt:
+            raise  # whoever sits before it wants it to end
+        except BaseException as fault:
+            event = Event(i=i, type="info", via=event.via, error=words(fault))
+        self._around.restore()
         # Whatever was numbered is written, also where the step failed half-way.
         event.new = self._items.all[seen:]
         event.ms, event.settle_ms = round(self._ms, 4), round(self._settle_ms, 4)
@@ -314,10 +319,6 @@ class Driver:
             return call(*arguments)
         finally:
             self._ms += (perf_counter() - start) * 1000
-
-
-def _words(fault: BaseException) -> str:
-    return f"{type(fault).__name__}: {fault}"[:500]
 
 
 def _shown(event: Event, items: Items) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ import msgspec
 from steeltrap.harness import tokens
 from steeltrap.harness.memory import Item
 
-__all__ = ["BadReplyError", "Items", "number"]
+__all__ = ["BadReplyError", "Items", "number", "sound", "words"]
 
 
 class BadReplyError(TypeError):
@@ -58,9 +58,9 @@ class Items:
         try:
             known = self._number.get(item)
         except TypeError:
-            raise BadReplyError(f"{call} returned an Item with {_unhashable(item)}") from None
+            known = None
         if known is None:
-            checked = _checked(item, call)
+            checked = sound(item, call)
             known = self._number.get(checked)
             if known is None:
                 known = self._add(checked)
@@ -86,21 +86,32 @@ def number(value: Any, what: str) -> float:
     """
     try:
         plain = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         plain = math.nan
     if isinstance(value, bool | str) or not math.isfinite(plain):
         raise BadReplyError(f"{what} {value!r}, not a finite number")
     return plain
 
 
-def _unhashable(item: Any) -> str:
-    if isinstance(item.sources, list):
-        return "a list as sources; give a tuple of turn ids"
-    return "a field that is not text"
+def words(fault: BaseException, longest: int = 500) -> str:
+    """Type and words of an error as they can be written, whatever it is and says."""
+    try:
+        said = str(fault)
+    except BaseException as another:
+        said = f"(it has no words: {type(another).__name__})"
+    return f"{type(fault).__name__}: {said}"[:longest].encode(errors="backslashreplace").decode()
 
 
-def _checked(item: Any, call: str) -> Item:
-    """An item whose fields are of their kinds, its times in the form that scripts use."""
+def sound(item: Any, call: str) -> Item:
+    """An item whose fields are of their kinds, its times in the form that scripts use.
+
+    Raises:
+        BadReplyError: one is not.
+    """
+    try:
+        hash(item)
+    except TypeError:
+        raise BadReplyError(f"{call} returned an Item with {_unhashable(item)}") from None
     for name in ("text", "id", "valid_from", "valid_to"):
         value = getattr(item, name)
         if not isinstance(value, str) and (value is not None or name == "text"):
@@ -113,12 +124,29 @@ def _checked(item: Any, call: str) -> Item:
         isinstance(sources, tuple) and all(isinstance(source, str) for source in sources)
     ):
         raise BadReplyError(f"{call} returned an Item whose sources are not a tuple of turn ids")
+    if sources and not all(map(_encodable, sources)):
+        raise BadReplyError(f"{call} returned an Item whose sources are not valid Unicode")
     if not isinstance(item.review, bool):
         raise BadReplyError(f"{call} returned an Item whose review is not True or False")
     return Item(
-        item.text, item.id, sources, _instant(item.valid_from, call),
-        _instant(item.valid_to, call), item.review,
-    )  # fmt: skip
+        _plain(item.text),
+        None if item.id is None else _plain(item.id),
+        None if sources is None else tuple(map(_plain, sources)),
+        _instant(item.valid_from, call),
+        _instant(item.valid_to, call),
+        item.review,
+    )
+
+
+def _plain(text: str) -> str:
+    """A text of a class of its own, as NumPy has one, as text like any other: only that is written."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def _unhashable(item: Any) -> str:
+    if isinstance(item.sources, list):
+        return "a list as sources; give a tuple of turn ids"
+    return "a field that is not text"
 
 
 def _encodable(text: str) -> bool:

@@ -30,9 +30,11 @@ from steeltrap.harness.models import Usage, UsesModels
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import Record
 from steeltrap.harness.remains import Search, Vectors
+from steeltrap.harness.replies import words
 from steeltrap.harness.requests import requests
 from steeltrap.harness.script import Probe, Script, Step, TwinSpec
 from steeltrap.harness.store import Cell
+from steeltrap.harness.surroundings import Surroundings, streams
 from steeltrap.harness.twins import Seen, Sightings, chosen, compare, sightings, twin_script
 
 __all__ = ["run_cell", "score_cell"]
@@ -68,6 +70,7 @@ def run_cell(
 
     Raises:
         HistoryError: the cell holds the history of something else.
+        StoreError: its spec or script was changed on the way, as by a memory.
         RunStopped: model calls cannot be answered any more; the cell can be continued.
     """
 
@@ -79,7 +82,7 @@ def run_cell(
             embed = getattr(getattr(memory, "embedder", None), "embed", vectors)
             search = Search(folder, script, embed)
         life = _Life(memory, script, folder, gateway)
-        with closing(memory):
+        with streams(), closing(memory):
             life.begin()
             drive(
                 memory, script, history, limit=cell.spec.limit,
@@ -91,6 +94,7 @@ def run_cell(
     cell.expand()
     live(script, cell.history, cell.folder / "memory", on_event)
     if ending(cell.history):
+        cell.check()
         return score_cell(cell, script, reader)
     cell.twins.mkdir(exist_ok=True)
     twins = chosen(script, cell.spec.twins)
@@ -100,6 +104,7 @@ def run_cell(
     if any(twin.about != "reading" for twin in twins):
         for number in range(cell.spec.repeats):
             live(script, cell.twin_history(f"again-{number}"), cell.twins / "memory")
+    cell.check()
     return score_cell(cell, script, reader)
 
 
@@ -226,6 +231,7 @@ class _Life:
         self._script = script
         self._folder = folder
         self._gateway = gateway
+        self._around = Surroundings()
 
     def begin(self) -> None:
         """Open it in an empty folder, also after its process has died.
@@ -246,11 +252,16 @@ class _Life:
             memory.connect(gateway.models)
         try:
             memory.open(self._folder)
-        except Exception as error:  # whatever it is, this memory cannot be run, and others can
-            fault = isinstance(error, MemoryFault)
-            words = str(error) if fault else f"{type(error).__name__}: {error}"
-            raise NotOpened(f"it cannot be opened: {words}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever it is, this memory cannot be run, and others can
+            said = words(error)
+            said = said.partition(": ")[2] if isinstance(error, MemoryFault) else said
+            raise NotOpened(f"it cannot be opened: {said}") from error
+        finally:
+            self._around.restore()
 
     def end(self) -> None:
         """Leave nothing of it."""
+        self._around.restore()
         shutil.rmtree(self._folder, ignore_errors=True)

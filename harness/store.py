@@ -81,6 +81,7 @@ class Cell:
     def __init__(self, folder: Path, spec: RunSpec) -> None:
         self.folder = folder
         self.spec = spec
+        self.spec_file = folder / "spec.json"
         self.script = folder / "script.jsonl"
         self.twins = folder / "twins"
         self.violations = folder / "violations.jsonl"
@@ -159,6 +160,26 @@ class Cell:
         if self._lock:
             self._lock.close()
         self._lock = None
+
+    def check(self) -> None:
+        """See whether spec and script are those that it was opened with.
+
+        Raises:
+            StoreError: they are not, or are gone.
+        """
+        there = msgspec.to_builtins(read_cell(self.folder).spec)
+        asked = msgspec.json.decode(msgspec.json.encode(self.spec))
+        if changed := [key for key in asked if there[key] != asked[key]]:
+            raise StoreError(
+                f"{self.spec_file}: holds another {' and '.join(changed)} than this run;"
+                " run with fresh=true to start over, or choose another folder with runs=FOLDER"
+            )
+        if _sha256(self.script) != self.spec.script_sha256:
+            raise StoreError(
+                f"{self.script}: not the script that {self.spec.system} was to run (its sha256 is"
+                f" not {self.spec.script_sha256[:12]}…); restore it, or run with fresh=true to start"
+                " over"
+            )
 
     def __repr__(self) -> str:
         return f"<Cell {self.folder}>"
@@ -296,15 +317,13 @@ def open_cell(
             cell.hold()
         if fresh:
             _clear(cell)
-    _keep_spec(cell)
+    if not cell.spec_file.exists():
+        text = msgspec.json.encode(cell.spec, order="sorted")
+        write(cell.spec_file, msgspec.json.format(text, indent=1) + b"\n")
     if not cell.script.exists():
         with _writing(cell.folder):
             script.write(cell.script)
-    elif _sha256(cell.script) != spec.script_sha256:
-        raise StoreError(
-            f"{cell.script}: not the script that {spec.system} was to run (its sha256 is not"
-            f" {spec.script_sha256[:12]}…); restore it, or run with fresh=true to start over"
-        )
+    cell.check()
     return cell
 
 
@@ -354,21 +373,6 @@ def _name(spec: RunSpec) -> str:
     return f"{words}-{spec.seed}-{digest}"
 
 
-def _keep_spec(cell: Cell) -> None:
-    path = cell.folder / "spec.json"
-    if not path.exists():
-        text = msgspec.json.encode(cell.spec, order="sorted")
-        write(path, msgspec.json.format(text, indent=1) + b"\n")
-        return
-    there = msgspec.to_builtins(read_cell(cell.folder).spec)
-    asked = msgspec.json.decode(msgspec.json.encode(cell.spec))
-    if changed := [key for key in asked if there[key] != asked[key]]:
-        raise StoreError(
-            f"{path}: holds another {' and '.join(changed)} than this run;"
-            " run with fresh=true to start over, or choose another folder with runs=FOLDER"
-        )
-
-
 def _clear(cell: Cell) -> None:
     """Remove what a run wrote, the record first, so that no half of it looks finished."""
     cell.record.unlink(missing_ok=True)
@@ -376,7 +380,7 @@ def _clear(cell: Cell) -> None:
     compressed = plain.with_name(plain.name + history.COMPRESSED)
     for path in (cell.violations, compressed, plain, cell.script):
         path.unlink(missing_ok=True)
-    for path in (cell.folder / "spec.json", cell.answers, cell.scores):
+    for path in (cell.spec_file, cell.answers, cell.scores):
         path.unlink(missing_ok=True)
     shutil.rmtree(cell.twins, ignore_errors=True)
     shutil.rmtree(cell.judgements, ignore_errors=True)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from steeltrap.harness.drive import RunStopped
 from steeltrap.harness.history import HistoryError
 from steeltrap.harness.record import RecordError
+from steeltrap.harness.replies import words
 from steeltrap.harness.script import ScriptError
 from steeltrap.harness.settings import Settings, SettingsError
 from steeltrap.harness.store import StoreError
+from steeltrap.harness.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,12 +97,17 @@ def here(cell: Cell, aside: Console) -> Done:
     """Run a cell in this process."""
     began = time.perf_counter()
     result: Ran | Exception
+    around = Surroundings()
     try:
         result = cell.run_one(cell.settings, cell.place, aside)
     except (SettingsError, ScriptError, *FAILED) as why:
         result = why
-    except (Exception, SystemExit) as fault:  # whatever it is, the other cells can be run
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:  # whatever it is, the other cells can be run
         result = RunStopped(_in_words(fault))
+    finally:
+        around.restore()
     return Done(result, seconds=time.perf_counter() - began)
 
 
@@ -110,4 +117,4 @@ def _in_words(fault: BaseException) -> str:
     if isinstance(fault, OSError):
         return f"{fault.filename or 'a file'}: {fault.strerror}; what was done is kept"
     place = traceback.extract_tb(fault.__traceback__)[-1]
-    return f"{type(fault).__name__}: {fault} ({place.filename}, line {place.lineno})"
+    return f"{words(fault)} ({place.filename}, line {place.lineno})"
