@@ -52,7 +52,7 @@ from steeltrap.harness.memory import (
     claims_concurrency,
 )
 from steeltrap.harness.models import Models
-from steeltrap.harness.replies import Items, number
+from steeltrap.harness.replies import Items, number, sound, words
 from steeltrap.harness.script import Header, Script, Step
 
 __all__ = ["OPERATIONS", "VERSION", "Hello", "Named", "Welcome", "as_memory", "make", "serve"]
@@ -198,9 +198,11 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         answers: one line for each, flushed.
     """
     system, crew = None, None
-    writing = threading.Lock()
+    writing, process = threading.Lock(), os.getpid()
 
     def answered(line: bytes) -> None:
+        if os.getpid() != process:
+            os._exit(1)  # a copy that the system has made of its process: only one answers
         with writing:
             answers.write(line + b"\n")
             answers.flush()
@@ -240,7 +242,7 @@ def _greet(line: bytes) -> tuple[Welcome, Memory | None, int]:
         welcome = _welcome(memory, hello.packages)
         msgspec.json.encode(welcome)
     except Exception as error:
-        return Welcome(VERSION, error=_words(error)), None, 1
+        return Welcome(VERSION, error=words(error)), None, 1
     return welcome, memory, hello.threads if welcome.concurrent else 1
 
 
@@ -259,9 +261,10 @@ class _System:
             id_ = request.id
             return msgspec.json.encode({"id": id_, "ok": self._do(request)})
         except MemoryFault as fault:
-            return msgspec.json.encode({"id": id_, "fault": _plain(str(fault))})
+            fault_words = words(fault, _WORDS_MAX).partition(": ")[2]
+            return msgspec.json.encode({"id": id_, "fault": fault_words})
         except Exception as error:
-            return msgspec.json.encode({"id": id_, "error": _words(error)})
+            return msgspec.json.encode({"id": id_, "error": words(error, _WORDS_MAX)})
 
     def _do(self, request: _Request) -> Any:
         if request.do not in OPERATIONS:
@@ -321,7 +324,9 @@ def _items(reply: Any, call: str) -> list[Item]:
     items = []
     for item in reply:
         if not _sound(item):
-            Items().intern([item], call)
+            if not isinstance(item, Item):
+                Items().intern([item], call)
+            item = msgspec.structs.replace(sound(item, call), score=item.score)
         if item.score is not None and not (type(item.score) is float and math.isfinite(item.score)):
             score = number(item.score, f"{call} returned an Item with score")
             item = msgspec.structs.replace(item, score=score)
@@ -334,7 +339,7 @@ def _sound(item: Any) -> bool:
     if not isinstance(item, Item):
         return False
     sources: Any = () if item.sources is None else item.sources
-    if not isinstance(sources, tuple) or not isinstance(item.review, bool):
+    if type(sources) is not tuple or not isinstance(item.review, bool):
         return False
     rest = [one for one in (item.id, item.valid_from, item.valid_to) if one is not None]
     return all(map(_writable, (item.text, *sources, *rest)))
@@ -342,18 +347,9 @@ def _sound(item: Any) -> bool:
 
 def _writable(text: Any) -> bool:
     try:
-        return isinstance(text, str) and (text.isascii() or bool(text.encode()))
+        return type(text) is str and (text.isascii() or bool(text.encode()))
     except UnicodeEncodeError:
         return False
-
-
-def _words(error: BaseException) -> str:
-    return _plain(f"{type(error).__name__}: {error}")
-
-
-def _plain(words: str) -> str:
-    """Words as they can be written, of bounded length."""
-    return words[:_WORDS_MAX].encode(errors="backslashreplace").decode()
 
 
 # ---------------------------------------------------------------- the process
