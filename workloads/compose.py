@@ -8,7 +8,7 @@ turns of one are mixed with those of others.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -20,7 +20,8 @@ from steeltrap.workloads.domains import words
 from steeltrap.workloads.families import EVERY, FAMILIES
 from steeltrap.workloads.figure1 import figure_1
 from steeltrap.workloads.render import Renderer, Surface
-from steeltrap.workloads.stage import Curtain, Lags, Stage
+from steeltrap.workloads.life import Life
+from steeltrap.workloads.stage import Curtain, Lags, Slot, Stage
 
 __all__ = ["ScriptSettings", "compose"]
 
@@ -50,6 +51,8 @@ class ScriptSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     gauge_every: int = 10
     requests: bool = False
     """Every turn is also put to the memory as a question, just before it is told."""
+    life: Life | None = None
+    """Of a long life, in which things end and looks are rare."""
 
 
 @dataclass(order=True, slots=True)
@@ -60,6 +63,10 @@ class Episode:
     order: int
     family: str = field(compare=False)
     acts: Iterator[int] = field(compare=False)
+    watched: bool = field(default=True, compare=False)
+    """Whether what happens in it is asked for."""
+    slots: list[Slot] = field(default_factory=list, compare=False)
+    """What it has told of."""
 
 
 def compose(settings: ScriptSettings, seed: int) -> Script:
@@ -91,42 +98,68 @@ def compose(settings: ScriptSettings, seed: int) -> Script:
         audit_every=settings.audit_every,
         gauge_every=settings.gauge_every,
         requests=settings.requests,
+        life=settings.life,
     )
-    _play(stage, weights, dice.child("director"))
+    _play(stage, weights, dice.child("director"), settings.life)
     return _finished(stage)
 
 
-def _play(stage: Stage, weights: dict[str, float], dice: Dice) -> None:
+def _play(stage: Stage, weights: dict[str, float], dice: Dice, life: Life | None) -> None:
     """Run episodes until the curtain falls."""
     names = [name for name, weight in weights.items() if weight > 0]
     shares = [weights[name] for name in names]
     opening = dice.shuffled(names)
     running: list[Episode] = []
+    ending: list[Episode] = []
     started = 0
     try:
         while True:
             while len(running) < EPISODES_AT_ONCE and (opening or dice.chance(0.7)):
                 name = opening.pop() if opening else dice.weighted(names, shares)
                 started += 1
-                heapq.heappush(running, Episode(stage.turns, started, name, EVERY[name](stage)))
-            _go_on(stage, running, dice)
+                episode = Episode(stage.turns, started, name, EVERY[name](stage))
+                episode.watched = life is None or life.watches(stage.turns, dice)
+                heapq.heappush(running, episode)
+            while ending and ending[0].resume <= stage.turns:
+                heapq.heappush(running, heapq.heappop(ending))
+            over = _go_on(stage, running, dice)
+            if life and over and over.slots:
+                if (end := life.end(stage.turns, dice)) is not None:
+                    acts = withdrawal(stage, over.slots)
+                    watched = life.watches(stage.turns, dice)
+                    heapq.heappush(ending, Episode(end, over.order, "withdrawal", acts, watched))
     except Curtain:
-        for episode in running:
+        for episode in running + ending:
             episode.acts.close()  # type: ignore[attr-defined]
 
 
-def _go_on(stage: Stage, running: list[Episode], dice: Dice) -> None:
-    """Let one of the episodes that may go on do so; with none, small talk passes the time."""
+def withdrawal(stage: Stage, slots: Sequence[Slot]) -> Iterator[int]:
+    """What an episode of a long life has told is withdrawn, what follows from something first."""
+    for slot in reversed(slots):
+        if stage.holds(slot):
+            stage.withdraw([slot])
+            yield stage.dice.between(0, 2)
+    stage.end([slot for slot in slots if not stage.holds(slot)])
+
+
+def _go_on(stage: Stage, running: list[Episode], dice: Dice) -> Episode | None:
+    """Let one of the episodes that may go on do so; with none, small talk passes the time.
+
+    Returns:
+        The episode, where it is over now.
+    """
     if not running or running[0].resume > stage.turns:
         stage.family = "noise"
         stage.noise()
-        return
+        return None
     episode = heapq.heappop(running)
-    stage.family = episode.family
+    stage.family, stage.watched, stage.told = episode.family, episode.watched, episode.slots
     pause = next(episode.acts, None)
-    if pause is not None:
-        episode.resume = stage.turns + pause + dice.between(0, 2)
-        heapq.heappush(running, episode)
+    if pause is None:
+        return episode
+    episode.resume = stage.turns + pause + dice.between(0, 2)
+    heapq.heappush(running, episode)
+    return None
 
 
 def _finished(stage: Stage) -> Script:
@@ -143,6 +176,8 @@ def _plain(settings: ScriptSettings) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(settings, str_keys=True)
     if not settings.requests:
         del plain["requests"]  # a script without them is the same as ever
+    if settings.life is None:
+        del plain["life"]
     return plain
 
 

@@ -9,13 +9,14 @@ been, and at some of the later lags.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import count
+from datetime import date, datetime, timedelta
+from itertools import count, pairwise
 from typing import Literal
 
+from steeltrap.harness import tokens
 from steeltrap.harness.script import (
     REQUEST,
     Ask,
@@ -40,18 +41,23 @@ from steeltrap.harness.script import (
 )
 from steeltrap.workloads.dice import Dice
 from steeltrap.workloads.domains import Domain, Field, domains
+from steeltrap.workloads.life import Life, Sample, checkpoints
 from steeltrap.workloads.mint import Mint
 from steeltrap.workloads.render import Renderer
 from steeltrap.workloads.truth import Annotator
 from steeltrap.workloads.world import derive
 
-__all__ = ["Curtain", "Lags", "Slot", "Stage"]
+__all__ = ["Curtain", "Lags", "Slot", "Stage", "days_between"]
 
 START = datetime(2026, 1, 5, 9, 0)
 GROUP_UNITS_MAX = 8
 """Probes that follow one update: a wide cascade is sampled, not probed whole, at each lag."""
+GAP_SHARE = 0.12
+"""Share of turns before which hours or days pass."""
 THINNING = 500
 """Turns from which on gauges and audits come ever more rarely."""
+PAST_UNITS = 8
+"""Units of a sample whose past is asked for."""
 MADE = ("offset", "scaled")
 """Rules that make a value which nobody has said."""
 
@@ -93,6 +99,12 @@ class Stage:
         audit_every: turns between audits of every unit; wider apart in long scripts.
         gauge_every: turns between gauges of the footprint; wider apart in long scripts.
         requests: ask with every turn before it is told, as an agent does that answers it.
+        life: of a long life, how its things end and how rarely it is looked at.
+        steps: takes the script's steps in order; by default a list.
+
+    Attributes:
+        told: takes the slots that are chosen, for whoever wants to know them.
+        watched: whether what happens is asked for.
     """
 
     def __init__(
@@ -106,6 +118,8 @@ class Stage:
         audit_every: int,
         gauge_every: int,
         requests: bool = False,
+        life: Life | None = None,
+        steps: MutableSequence[Step] | None = None,
     ) -> None:
         self.header = header
         self.renderer = renderer
@@ -113,7 +127,9 @@ class Stage:
         self.mint = Mint(dice.child("mint"))
         self.annotator = Annotator(header)
         self.world = self.annotator.world
-        self.steps: list[Step] = []
+        self.steps: MutableSequence[Step] = [] if steps is None else steps
+        self.told: list[Slot] = []
+        self.watched = True
         self.turns = 0
         self.turns_max = turns_max
         self.family = ""
@@ -133,6 +149,14 @@ class Stage:
         self._erased: list[str] = []
         self._decks: dict[str, list[str]] = {}
         self._quiet = False
+        self._life = life
+        self._gap_share = GAP_SHARE if life is None else life.gap_share
+        self._sample = Sample(life.sample if life else 0, dice.child("sample"))
+        self._ended: dict[str, None] = {}
+        """Units of a long life that are withdrawn for good."""
+        round_turns, years = checkpoints(life.years if life else 0, START)
+        self._round_turns, self._years = round_turns, years
+        self._next_round, self._next_year = next(round_turns), next(years, "")
         self._never: dict[str, tuple[str, ...]] = {}
         """Units and tenants of which no step speaks in some twins, until they are erased: from
         then on both runs ask for them, since a question is a read, and may leave a mark."""
@@ -189,6 +213,9 @@ class Stage:
                 topic = topic if field is None else None
                 continue
             self._slots[slot.unit] = slot
+            self.told.append(slot)
+            if self._life:
+                self._sample.add(slot.unit)
             self._by_topic.setdefault(slot.topic, []).append(slot.unit)
             return slot
 
@@ -293,6 +320,8 @@ class Stage:
         # A rule or a relation speaks of two things: "it" would be either. In a twin in which this
         # was not said it would be nothing.
         self._last_unit[tenant] = None if ops[-1].target or turn.unless else ops[-1].unit
+        if self._life:
+            turn.tokens = tokens.count(text)
         self.turns += 1
         before = self._add(self._request(turn)) if self._requests else []
         changes = before + self._add(turn)
@@ -331,6 +360,8 @@ class Stage:
         of: str | None = None, swap: tuple[str, Slot] | None = None, control: Slot | None = None,
     ) -> None:  # fmt: skip
         """A question as a user asks it: part of the trajectory."""
+        if not self.watched:
+            return
         other = None
         if swap is not None:
             twin, b = swap
@@ -340,6 +371,8 @@ class Stage:
 
     def check(self, *slots: Slot, ask: Ask = "current", of: str | None = None) -> None:
         """A measuring question, asked of a copy where the system can be copied."""
+        if not self.watched:
+            return
         if ask == "current":
             self._group([slot.unit for slot in slots], lag=None)
         else:
@@ -348,7 +381,8 @@ class Stage:
 
     def check_later(self, slot: Slot, lag: int) -> None:
         """A measuring question after `lag` more turns, unless the unit changes before."""
-        self._schedule([slot.unit], lag)
+        if self.watched:
+            self._schedule([slot.unit], lag)
 
     def ask_as(self, tenant: str, slot: Slot) -> None:
         """The question for a unit, asked in a scope in which nothing of that name need be told."""
@@ -419,7 +453,7 @@ class Stage:
         A new session begins after a long gap, and maintenance before it.
         """
         self._now += timedelta(minutes=self.dice.between(4, 55))
-        if self.dice.chance(0.12):
+        if self.dice.chance(self._gap_share):
             self._now += timedelta(minutes=self.dice.between(600, 5400))
             if self.steps:
                 self._add(Pause(id=self._id("m"), at=self.at, tenant=tenant))
@@ -446,7 +480,7 @@ class Stage:
 
     def _follow_up(self, changes: Sequence[Change]) -> None:
         """Probe what changed, now and later, with decoys that must not have."""
-        if not changes or self._quiet:
+        if not changes or self._quiet or not self.watched:
             return
         units = list(dict.fromkeys(change.unit for change in changes))[:GROUP_UNITS_MAX]
         units += [d for d in self._decoys(units[0]) if d not in units]
@@ -502,16 +536,31 @@ class Stage:
             control=control, family=self.family,
         ))  # fmt: skip
 
+    def _checkpoint(self) -> bool:
+        """Whether a long life has come to a checkpoint."""
+        here = self.turns >= self._next_round or bool(
+            self._next_year and self.at >= self._next_year
+        )
+        while self.turns >= self._next_round:
+            self._next_round = next(self._round_turns)
+        while self._next_year and self.at >= self._next_year:
+            self._next_year = next(self._years, "")
+        return here
+
     def _watch(self) -> None:
         """Gauge and audit where they are due, and at the very end."""
         last = self.turns == self.turns_max
-        audit = last or self.turns >= self._next_audit
+        due = self._checkpoint() if self._life else self.turns >= self._next_audit
+        audit = last or due
         if audit or self.turns >= self._next_gauge:
             family, self.family = self.family, "audit"
             self._add(Gauge(id=self._id("g"), at=self.at, full=audit))
             self._next_gauge = self._later(self._gauge_every, 50)
             if audit:
-                self._audit()
+                if self._life:
+                    self._audit_sample()
+                else:
+                    self._audit()
                 self._next_audit = self._later(self._audit_every, 5)
             self.family = family
 
@@ -534,11 +583,82 @@ class Stage:
         for unit in units:
             self._look_up(unit, group)
 
+    def _audit_sample(self) -> None:
+        """Ask for a sample of a long life, look its histories up, and ask for some of its past."""
+        self._forget()
+        known = [unit for unit in self._sample.units() if unit in self.world.units]
+        # trivial units first, as in every audit
+        known.sort(key=lambda unit: self.world.units[unit].importance != "trivial")
+        units = self._with_sources(known)
+        group = self._id("q")
+        for unit in units:
+            self._probe(unit, "current", group=group)
+        for unit in units:
+            self._look_up(unit, group)
+        for unit in self.dice.sample(known, PAST_UNITS):
+            self._ask_past(unit)
+
+    def _ask_past(self, unit: str) -> None:
+        """What a unit was before, and on a day between two of its values."""
+        held = [past for past in self.world.history(unit) if past.value and not past.never_true]
+        if len(held) < 2:
+            return
+        self._probe(unit, "previous")
+        days = [day for one, after in pairwise(held) for day in days_between(one.at, after.at)]
+        if days:
+            self._probe(unit, "as-of", of=self.dice.pick(days))
+
+    # ------------------------------------------------------------ the end of things
+
+    def withdraw(self, slots: Sequence[Slot]) -> None:
+        """Withdraw what still holds of some units, in one utterance."""
+        self.say([Op("retract", slot.unit) for slot in slots])
+
+    def holds(self, slot: Slot) -> bool:
+        """Whether a unit has a value, if only one that waits for review."""
+        unit = self.world.units.get(slot.unit)
+        return unit is not None and unit.live
+
+    def end(self, slots: Sequence[Slot]) -> None:
+        """Nobody will speak of these units again: what cannot be asked for either is forgotten."""
+        self._ended.update(dict.fromkeys(slot.unit for slot in slots))
+
+    def _forget(self) -> None:
+        """Let go of ended units that no sample holds and no probe is due for."""
+        due = {unit for _, _, units, *_ in self._due for unit in units}
+        for unit in self._sample.without(self._ended):
+            if unit in due:
+                continue
+            del self._ended[unit]
+            self.world.forget(unit)
+            self._changed.pop(unit, None)
+            slot = self._slots.pop(unit)
+            units = self._by_topic.get(slot.topic, [])
+            if unit in units:
+                units.remove(unit)
+            if not units:
+                self._by_topic.pop(slot.topic, None)
+                self.world.associations.pop(slot.topic, None)
+            # a topic of which something is forgotten takes up nothing new
+            topics = self._topics.get((tenant_of(unit), slot.domain.name), [])
+            if topic_of(unit) in topics:
+                topics.remove(topic_of(unit))
+
     def _look_up(self, unit: str, group: str) -> None:
         self._add(Audit(
             id=self._id("a"), at=self.at, tenant=tenant_of(unit), unit=unit,
             text=self.renderer.history_question(unit), group=group, family=self.family,
         ))  # fmt: skip
+
+
+def days_between(earlier: str, later: str) -> list[str]:
+    """Noon of every day between two instants, the days of both left out.
+
+    Questions about the past name a day, so nothing may have changed on it.
+    """
+    first, last = date.fromisoformat(earlier[:10]), date.fromisoformat(later[:10])
+    days = ((first + timedelta(days=n)) for n in range(1, (last - first).days))
+    return [f"{day.isoformat()}T12:00" for day in days]
 
 
 def _speaks_of(step: Step, gone: Collection[str]) -> bool:

@@ -41,7 +41,8 @@ class Annotator:
         match step:
             case Turn():
                 changes += world.apply(step.id, step.at, step.ops)
-                self._turns.append(step)
+                if step.unless:  # of what an erasure takes from a twin, each turn is left out there
+                    self._turns.append(step)
             case Erasure():
                 if step.unless:
                     step.gone = self._gone(step)

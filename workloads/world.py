@@ -346,6 +346,21 @@ class World:
             self.edges.pop(unit, None)
         return [Change(unit, None, "erased") for unit in gone]
 
+    def forget(self, name: str) -> None:
+        """Keep nothing more of a unit that has no value and that nobody will speak of or ask for.
+
+        Raises:
+            WorldError: it still has a value.
+        """
+        unit = self.units.get(name)
+        if unit and unit.live:
+            raise WorldError(f"{name} still holds, and cannot be forgotten")
+        if unit:
+            del self.units[name]
+            del self.by_tenant[tenant_of(name)][name]
+        self._incoming.pop(name, None)
+        self.edges.pop(name, None)
+
     # ------------------------------------------------------------ propagation
 
     def propagate(self, origin: Unit, cause: Entry, *, mistaken: bool = False) -> list[Change]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
-from steeltrap.workloads.stage import Stage
+from steeltrap.workloads.stage import Stage, days_between
 
 __all__ = [
     "expiry",
@@ -18,19 +18,9 @@ __all__ = [
 ]
 
 
-def _days_between(earlier: str, later: str) -> list[str]:
-    """Noon of every day between two instants, the days of both left out.
-
-    Questions about the past name a day, so nothing may have changed on it.
-    """
-    first, last = date.fromisoformat(earlier[:10]), date.fromisoformat(later[:10])
-    days = ((first + timedelta(days=n)) for n in range(1, (last - first).days))
-    return [f"{day.isoformat()}T12:00" for day in days]
-
-
 def _until_days_have_passed(stage: Stage, since: str, days: int) -> Iterator[int]:
     """Let turns pass until so many whole days lie between an instant and now."""
-    while len(_days_between(since, stage.at)) < days:
+    while len(days_between(since, stage.at)) < days:
         yield 1
 
 
@@ -86,7 +76,7 @@ def out_of_order(stage: Stage) -> Iterator[int]:
     told_at = stage.at
     yield from _until_days_have_passed(stage, told_at, 2)
     stage.revise(slot)
-    since, later = _days_between(told_at, stage.at)[:2]
+    since, later = days_between(told_at, stage.at)[:2]
     yield stage.dice.between(1, 5)
     stage.revise(slot, valid_at=since)
     stage.check(slot, ask="as-of", of=later)
@@ -144,7 +134,7 @@ def history_audit(stage: Stage) -> Iterator[int]:
             yield from _until_days_have_passed(stage, since, 1)
         yield stage.dice.between(1, 3)
         stage.revise(slot)
-        days += _days_between(since, stage.at)[:1]
+        days += days_between(since, stage.at)[:1]
     yield 1
     stage.check(slot, ask="previous")
     for day in stage.dice.sample(days, 2):
