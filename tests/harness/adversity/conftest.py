@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+
+from steeltrap.harness import history
+from steeltrap.harness.history import fingerprint
+from steeltrap.harness.record import read_record
 
 HERE = Path(__file__).parent
 
@@ -77,6 +82,58 @@ class Commands:
         assert "Traceback" not in ended.err, ended
         return ended
 
+    @staticmethod
+    def harm(folder: Path, number: int, how: str) -> tuple[str, dict[str, Any]]:
+        """The shim that does harm at the call of a number that changes a file of the folder."""
+        log = str(folder.parent / f"{folder.name}.calls")
+        return ("files", {"below": str(folder), "at": number, "how": how, "log": log})
+
+    @staticmethod
+    def histories(folder: Path) -> list[Path]:
+        """The histories of a run, in the order in which they are written."""
+        found: list[Path] = []
+        for cell in sorted({path.parent for path in folder.rglob("spec.json")}):
+            found += history.find(cell, "history.jsonl")
+            found += history.find(cell / "twins", "*.history.jsonl")
+        return found
+
+    @staticmethod
+    def kinds(calls: list[str]) -> list[int]:
+        """The number of the first call of each kind on each file."""
+        places: dict[str, int] = {}
+        for number, call in enumerate(calls, 1):
+            places.setdefault(call, number)
+        return sorted(places.values())
+
+
+class Whole:
+    """A run that nobody disturbed: what it has left, and the changes of files that it took."""
+
+    def __init__(
+        self, commands: Commands, folder: Path, words: tuple[str, ...], shims: Any
+    ) -> None:
+        self.words, self.shims = words, shims
+        self.seconds = commands(
+            folder, *words, shims=[*shims, commands.harm(folder, 0, "")]
+        ).seconds
+        self.calls = (folder.parent / f"{folder.name}.calls").read_text().splitlines()
+        self.state = self.of(folder)
+        assert self.state["records"]
+
+    @staticmethod
+    def of(folder: Path) -> dict[str, Any]:
+        """All that a run leaves, without what differs from run to run: wall times."""
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {
+            "files": [str(path.relative_to(folder)) for path in paths],
+            "records": [
+                msgspec.json.encode(read_record(path).outcome, order="sorted")
+                for path in paths if path.name == "record.json"
+            ],
+            "violations": [path.read_bytes() for path in paths if path.name == "violations.jsonl"],
+            "histories": [fingerprint(path) for path in Commands.histories(folder)],
+        }  # fmt: skip
+
 
 @pytest.fixture(scope="session")
 def commands(root: Path) -> Iterator[Commands]:
@@ -100,3 +157,19 @@ def work(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def wholes(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Undisturbed runs by what was asked, each made once; or with histories that are compressed."""
+    made: dict[tuple[tuple[str, ...], bool], Whole] = {}
+
+    def whole(*words: str, compressed: bool = False) -> Whole:
+        if (words, compressed) not in made:
+            folder = tmp_path_factory.mktemp("whole") / "work"
+            folder.mkdir()
+            shims = [("whole", {"value": 1})] if compressed else []
+            made[words, compressed] = Whole(commands, folder, words, shims)
+        return made[words, compressed]
+
+    return whole

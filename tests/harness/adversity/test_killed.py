@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from steeltrap.harness import history
 from steeltrap.harness.history import HistoryError, fingerprint, read_events
 from steeltrap.harness.record import read_record
 from steeltrap.harness.script import Script, Turn
@@ -24,46 +23,6 @@ from steeltrap.harness.script import Script, Turn
 RUN = ("run", "system=memories:Noted", "script=flip-flop", "script.turns=2", "observing=true")
 """With a twin, and with a further run of the script."""
 HOWS = ("before", "half", "after")
-COMPRESSED: list[tuple[str, dict[str, Any]]] = [("whole", {"value": 1})]
-"""Every history is long enough to be compressed."""
-Key = tuple[tuple[str, ...], bool]
-
-
-class Whole:
-    """A run that nobody disturbed: what it has left, and the changes of files that it took."""
-
-    def __init__(self, commands: Any, folder: Path, words: tuple[str, ...], shims: Any) -> None:
-        self.words, self.shims = words, shims
-        log = folder.parent / "calls"
-        count = ("files", {"below": str(folder), "at": 0, "how": "", "log": str(log)})
-        self.seconds = commands(folder, *words, shims=[*shims, count]).seconds
-        self.calls = log.read_text().splitlines()
-        self.state = state(folder)
-        assert self.state["records"]
-
-
-def state(folder: Path) -> dict[str, Any]:
-    """All that a run leaves, without what differs from run to run: wall times."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        "files": [str(path.relative_to(folder)) for path in paths],
-        "records": [
-            msgspec.json.encode(read_record(path).outcome, order="sorted")
-            for path in paths if path.name == "record.json"
-        ],
-        "violations": [path.read_bytes() for path in paths if path.name == "violations.jsonl"],
-        "histories": [fingerprint(path) for path in histories(folder)],
-    }  # fmt: skip
-
-
-def histories(folder: Path) -> list[Path]:
-    """The histories of a run, in the order in which they are written."""
-    cells = sorted({path.parent for path in folder.rglob("spec.json")})
-    found: list[Path] = []
-    for cell in cells:
-        found += history.find(cell, "history.jsonl")
-        found += history.find(cell / "twins", "*.history.jsonl")
-    return found
 
 
 def recorded(path: Path) -> list[Any]:
@@ -74,14 +33,14 @@ def recorded(path: Path) -> list[Any]:
         return []
 
 
-def turns_lost(folder: Path, notes: Path) -> int:
+def turns_lost(commands: Any, folder: Path, notes: Path) -> int:
     """How many turns the memory was given in its last life that no history tells of."""
     lives = (
         [life.split() for life in notes.read_text().split("open\n")[1:]] if notes.exists() else []
     )
     if not lives:
         return 0
-    paths = histories(folder)
+    paths = commands.histories(folder)
     script = Script.read(next(folder.rglob("script.jsonl")))
     turns = {i for i, step in enumerate(script.steps) if isinstance(step, Turn)}
     told = [
@@ -92,9 +51,7 @@ def turns_lost(folder: Path, notes: Path) -> int:
     return len(lives[0]) - told[0] if len(lives) == 1 and told else 0
 
 
-def killed_and_run_again(
-    commands: Any, whole: Whole, folder: Path, *, name: str, **how: Any
-) -> None:
+def killed_and_run_again(commands: Any, whole: Any, folder: Path, *, name: str, **how: Any) -> None:
     """Kill a run, look at what is there, give the same command again, compare with the whole one."""
     folder.mkdir()
     notes = folder.parent / f"{folder.name}.notes"
@@ -105,44 +62,14 @@ def killed_and_run_again(
     for path in folder.rglob("record.json"):
         done = msgspec.json.encode(read_record(path).outcome, order="sorted")
         assert done in whole.state["records"], name
-    assert turns_lost(folder, notes) <= 1, name
-    before = {path.name: len(recorded(path)) for path in histories(folder)}
+    assert turns_lost(commands, folder, notes) <= 1, name
+    before = {path.name: len(recorded(path)) for path in commands.histories(folder)}
     again = commands(folder, *whole.words, shims=whole.shims)
-    assert whole.state == state(folder), (name, again)
-    for path in histories(folder):
+    assert whole.state == whole.of(folder), (name, again)
+    for path in commands.histories(folder):
         events = list(read_events(path))
         assert list(range(len(events))) == [event.i for event in events], name
         assert before.get(path.name, 0) <= len(events), name
-
-
-@pytest.fixture(scope="module")
-def wholes(commands: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Undisturbed runs by what was asked, each made once."""
-    made: dict[Key, Whole] = {}
-
-    def whole(*words: str, compressed: bool = False) -> Whole:
-        if (words, compressed) not in made:
-            folder = tmp_path_factory.mktemp("whole") / "work"
-            folder.mkdir()
-            shims = COMPRESSED if compressed else []
-            made[words, compressed] = Whole(commands, folder, words, shims)
-        return made[words, compressed]
-
-    return whole
-
-
-def at_call(folder: Path, number: int, how: str) -> tuple[str, dict[str, Any]]:
-    """The shim that kills at the call of a number."""
-    log = str(folder.parent / f"{folder.name}.calls")
-    return ("files", {"below": str(folder), "at": number, "how": how, "log": log})
-
-
-def of_each_kind(calls: list[str]) -> list[int]:
-    """The number of the first call of each kind on each file."""
-    places: dict[str, int] = {}
-    for number, call in enumerate(calls, 1):
-        places.setdefault(call, number)
-    return sorted(places.values())
 
 
 # ---------------------------------------------------------------- runs
@@ -157,7 +84,7 @@ def test_a_run_killed_at_a_change_of_a_file_ends_as_if_nothing_had_been(
     whole = wholes(*RUN, compressed=compressed)
     numbers = [
         number
-        for number in of_each_kind(whole.calls)
+        for number in commands.kinds(whole.calls)
         if not compressed or re.search(r"\.zst|(unlink|utime) .*history", whole.calls[number - 1])
     ]
     assert len(numbers) > 10
@@ -166,7 +93,7 @@ def test_a_run_killed_at_a_change_of_a_file_ends_as_if_nothing_had_been(
         folder = tmp_path / f"{number}-{how}"
         name = f"{how} call {number}, {whole.calls[number - 1]}"
         killed_and_run_again(
-            commands, whole, folder, name=name, shims=[at_call(folder, number, how)]
+            commands, whole, folder, name=name, shims=[commands.harm(folder, number, how)]
         )
 
 
@@ -182,11 +109,11 @@ def test_a_run_killed_at_every_change_of_a_file_ends_as_if_nothing_had_been(
         folder = tmp_path / str(number)
         name = f"{how} call {number}, {call}"
         killed_and_run_again(
-            commands, whole, folder, name=name, shims=[at_call(folder, number, how)]
+            commands, whole, folder, name=name, shims=[commands.harm(folder, number, how)]
         )
 
 
-def at_random(commands: Any, whole: Whole, tmp_path: Path, count: int) -> None:
+def at_random(commands: Any, whole: Any, tmp_path: Path, count: int) -> None:
     dice = random.Random(9)
     for number in range(count):
         after_s = dice.uniform(0.0, 1.1 * whole.seconds)
@@ -220,13 +147,13 @@ def test_a_run_that_is_killed_again_and_again_gets_there(
     folder.mkdir()
     held = 0
     for attempt in range(200):
-        shim = at_call(folder, 12 + attempt, HOWS[attempt % 3])
+        shim = commands.harm(folder, 12 + attempt, HOWS[attempt % 3])
         if commands(folder, *RUN, shims=[shim], code=None).code == 0:
             break
-        now = sum(len(recorded(path)) for path in histories(folder))
+        now = sum(len(recorded(path)) for path in commands.histories(folder))
         assert now >= held
         held = now
-    assert whole.state == state(folder)
+    assert whole.state == whole.of(folder)
 
 
 # ---------------------------------------------------------------- other commands
@@ -250,14 +177,14 @@ def test_a_command_that_is_killed_leaves_no_half_file(
     start.mkdir()
     commands(start, *RUN)
     shutil.copytree(start, whole)
-    commands(whole, *words, shims=[at_call(whole, 0, "")])
+    commands(whole, *words, shims=[commands.harm(whole, 0, "")])
     calls, due = (tmp_path / "whole.calls").read_text().splitlines(), files(whole)
-    for count, number in enumerate(of_each_kind(calls)):
+    for count, number in enumerate(commands.kinds(calls)):
         folder = tmp_path / str(number)
         shutil.copytree(start, folder)
         before = files(folder)
         how = HOWS[count % 3]
-        commands(folder, *words, shims=[at_call(folder, number, how)], code=-signal.SIGKILL)
+        commands(folder, *words, shims=[commands.harm(folder, number, how)], code=-signal.SIGKILL)
         for name, data in files(folder).items():
             # a file that people or commands look for is as it was, or as it will be
             if not name.endswith(".part"):
