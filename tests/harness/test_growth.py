@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
+from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
+from rich.console import Console
 from scipy import stats
 
+from steeltrap.harness.commands.run import run
 from steeltrap.harness.growth import LEAST_TURNS, LENGTHS, growth
 from steeltrap.harness.history import Event
 from steeltrap.harness.models import Usage
-from steeltrap.harness.record import CostAt
+from steeltrap.harness.record import CostAt, read_record
 from steeltrap.harness.script import Erasure, Gauge, Pause, Probe, Step, Turn
+from steeltrap.harness.settings import cells
 from steeltrap.harness.stats import Power, power
 
 AT = "2026-01-01T00:00"
@@ -261,3 +267,32 @@ def test_a_look_at_one_tenant_is_no_footprint() -> None:
     assert (5.0, 60.0, 4096.0, 40.0) == (
         costs["active_items"], costs["active_tokens"], costs["size_bytes"], costs["true_tokens"]
     )  # fmt: skip
+
+
+# ---------------------------------------------------------------- the experiment
+
+
+def test_the_experiment_measures_every_system_of_table_1(root: Path) -> None:
+    """One seed of a long life each, an hour at most, without twins."""
+    found = cells(["experiment=growth"])
+    assert {("growth", "decade", 50_000, 0, 0, 3600)} == {
+        (c.config.name, c.config.script.name, c.config.script.turns, c.config.twins, c.config.seed,
+         c.limits.run_s)
+        for c in found
+    }  # fmt: skip
+    of_table_1 = OmegaConf.load(root / "configs" / "experiment" / "table1.yaml").parts[0][2]
+    listed = [name.strip() for name in of_table_1.removeprefix("system=").split(",")]
+    assert listed == [c.system for c in found]
+
+
+def test_a_quick_look_ends_with_the_table(tmp_path: Path) -> None:
+    """With a thousand turns there are three lengths, in the record and in what is printed."""
+    said = StringIO()
+    asked = ["experiment=growth", "system=flat", "script.turns=1000", "install=false", f"runs={tmp_path}"]  # fmt: skip
+    run(asked, Console(file=said, width=80), Console(quiet=True))
+    (record,) = [read_record(path) for path in tmp_path.rglob("record.json")]
+    assert [100, 316, 1000] == [at.turns for at in record.timing.growth]
+    assert {"ingest_ms", "retrieve_ms", "active_tokens", "true_tokens", "life_ms"} <= set(
+        record.timing.growth[-1].costs
+    )
+    assert "How it grows with the length of a life" in said.getvalue()
