@@ -16,12 +16,21 @@ from steeltrap.adapters.ideal import Ideal
 from steeltrap.harness.commands.run import run
 from steeltrap.harness.history import Event, HistoryError, ending, fingerprint, read_events
 from steeltrap.harness.limits import Limits
-from steeltrap.harness.memory import Item, Memory, MemoryDied, Query, Subject, Utterance
+from steeltrap.harness.memory import (
+    Item,
+    Memory,
+    MemoryDied,
+    MemoryFault,
+    Query,
+    Subject,
+    Utterance,
+)
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Record, read_record
 from steeltrap.harness.remote import Remote
 from steeltrap.harness.run import run_cell, score_cell
 from steeltrap.harness.script import Pause, Probe, Script, Turn
+from steeltrap.harness.settings import cells
 from steeltrap.harness.store import Cell, open_cell, run_spec
 from steeltrap.workloads.compose import ScriptSettings, compose
 from steeltrap.workloads.families import EVERY
@@ -235,6 +244,46 @@ def test_no_death_is_a_violation(family: str, seed: int, tmp_path: Path) -> None
     assert record.outcome.failed
 
 
+def test_calls_made_while_it_is_brought_back_are_nobodys(tmp_path: Path) -> None:
+    """A death leaves the history of a run that lacks the step: the same calls, and each once."""
+    faults = ["faults=some", "faults.status_500=0.3", "faults.retries=0"]
+    faults += [f"faults.{kind}=0" for kind in ("status_429", "timeout", "cut", "malformed", "empty", "wrong_schema")]  # fmt: skip
+    asked = ["system=gem", "script=flip-flop", "script.turns=12", "twins=0"]
+    (settings,) = cells([*asked, *faults])
+    script = settings.script()
+    lost = turns(script)[4]
+
+    def lived(error: type[Exception], folder: Path) -> list[Event]:
+        places = [lost]
+
+        def made() -> Memory:
+            memory = settings.memory()
+            ingest, opened = memory.ingest, memory.open
+
+            def met(turn: Utterance) -> None:
+                if turn.id in places:
+                    places.remove(turn.id)
+                    raise error("so")
+                ingest(turn)
+
+            def again(folder: Path) -> None:
+                memory.close()
+                opened(folder)
+
+            memory.ingest, memory.open = met, again  # type: ignore[method-assign]
+            return memory
+
+        ran = cell(folder, script, twins=0)
+        with settings.gateway(script) as gateway:
+            run_cell(ran, made, script, Oracle(), gateway=gateway)
+        return events(ran.record)
+
+    died, refused = lived(MemoryDied, tmp_path / "died"), lived(MemoryFault, tmp_path / "refused")
+    differ = [n for n, (a, b) in enumerate(zip(died, refused, strict=True)) if a != b]
+    assert [lost] == [script.steps[n].id for n in differ]
+    assert 1 < sum(event.type != "ok" for event in died) < len(died) / 2
+
+
 # ---------------------------------------------------------------- a run that has no more time
 
 
@@ -374,5 +423,6 @@ def events(record: Path) -> list[Event]:
     for event in found:
         event.ms = event.settle_ms = 0.0
         event.size_bytes = event.remains = None
+        event.error = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1", event.error)
         event.usage = {k: msgspec.structs.replace(used, ms=0.0) for k, used in event.usage.items()}
     return found
