@@ -199,7 +199,7 @@ class Cell:
             StoreError: the folder cannot be written.
         """
         write(self.violations, (msgspec.json.encode(one) + b"\n" for one in violations))
-        with _writing(self.folder):
+        with _writing(self.folder, self.record):
             part = _part(self.record)
             record.write(part)
             os.replace(part, self.record)
@@ -321,7 +321,7 @@ def open_cell(
         text = msgspec.json.encode(cell.spec, order="sorted")
         write(cell.spec_file, msgspec.json.format(text, indent=1) + b"\n")
     if not cell.script.exists():
-        with _writing(cell.folder):
+        with _writing(cell.folder, cell.script):
             script.write(cell.script)
     cell.check()
     return cell
@@ -422,10 +422,14 @@ def write(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _writing(folder: Path, file: Path | None = None) -> Iterator[None]:
+    """Say what cannot be written in a folder; of a file no half is left."""
     try:
         yield
     except OSError as error:
+        if file:
+            with suppress(OSError):
+                _part(file).unlink()
         raise StoreError(
             f"{folder}: cannot be written ({error.strerror}); choose another folder with"
             " runs=FOLDER"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -92,6 +93,8 @@ def _write(script: Script, out: Path, console: Console) -> None:
     try:
         sha256 = script.write(out)
     except OSError as error:
+        with suppress(OSError):
+            out.with_name(out.name + ".part").unlink()  # half of it, as on a full disk
         raise ScriptError(f"{out}: cannot be written ({error.strerror})") from None
     _say(f"{out}: {_summary(script, sha256)}", console)
 
