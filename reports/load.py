@@ -141,8 +141,8 @@ def _truth(rows: Sequence[Numbers]) -> Table:
         [
             *_about(rows), ("C1", share("C1")), ("C1,\nsettled", share("C1-quiet")),
             ("C2,\nsettled", share("C2")), ("writes", "writes_n"), ("lost", quiet("lost")),
-            ("dou-\nbled", quiet("doubled")), ("leak", "leak"), ("silent", "missing"),
-            ("failed/un-\nsure/un-\nserved", _undone),
+            ("doubled", quiet("doubled")), ("leak", "leak"), ("silent", "missing"),
+            ("failed/\nunsure/\nunserved", _undone),
         ],
         about=[key for _, key in _KEYS],
         notes=[

@@ -53,6 +53,7 @@ _SECOND: Final = (
     "Ledger", "Mill", "Nursery", "Office", "Pier", "Quarry", "Relay", "Station", "Tunnel", "Vault",
     "Wharf", "Yard",
 )  # fmt: skip
+_WARM: Final = "warm-up"
 _CODES: Final = 10**6
 _STRIDE: Final = 387_421
 """Coprime to `_CODES`: the next code looks unlike the last, and none comes twice."""
@@ -109,6 +110,9 @@ class Plan(NamedTuple):
     """In order of their intended starts."""
     finals: dict[str, int]
     """Unit -> the step that asks for it when all is quiet."""
+    warm: tuple[int, ...] = ()
+    """Steps of a tenant who has no part in it, done before the clock runs: a first operation may
+    take seconds, as it loads what all others find there."""
 
 
 class _Tenant:
@@ -210,7 +214,11 @@ def _written(
         settings=msgspec.to_builtins(settings) | {"rate": rate},
         tenants=[f"tenant-{n + 1}" for n in range(settings.tenants)],
     )  # fmt: skip
-    steps: list[Step] = []
+    unit = unit_id(_WARM, f"{_FIRST[0]} {_SECOND[0]}", _FIELDS[0])
+    steps: list[Step] = [
+        _turn(0, _minute(0), _Draft(0.0, "write", unit, "code:WU-000000", first=True)),
+        _question(1, _minute(1), unit),
+    ]
     operations: list[Operation] = []
     wrote: dict[str, int] = {}
     for draft in drafts:
@@ -228,7 +236,7 @@ def _written(
             )
     finals = {unit: len(steps) + n for n, unit in enumerate(units)}
     steps += [_question(number, _minute(number), unit) for unit, number in finals.items()]
-    return Plan(Script(header, steps), operations, finals)
+    return Plan(Script(header, steps), operations, finals, (0, 1))
 
 
 def _turn(number: int, at: str, draft: _Draft) -> Turn:

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from queue import SimpleQueue
@@ -100,6 +100,11 @@ def apply(
         in_turn: each operation as soon as the one before it is done, whatever its time.
     """
     crew = _Crew(memory, plan, limit)
+    with suppress(Exception):  # what fails here fails later too, where it counts
+        for number in plan.warm:
+            step = plan.script.steps[number]
+            ask(memory, step, step.at, limit)
+        memory.settle()
     with _switching():
         if in_turn:
             crew.in_turn()

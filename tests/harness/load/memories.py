@@ -12,7 +12,7 @@ from typing import Any
 
 from steeltrap.harness.memory import Item, MemoryFault, Query, Utterance
 
-_SAID = re.compile(r"The (.+) is (LD-\d+)\.")
+_SAID = re.compile(r"The (.+) is ([A-Z]{2}-\d+)\.")
 _ASKED = re.compile(r"What is the (.+)\?")
 MOMENT_S = 0.002
 """Long enough for another thread to come in between."""
