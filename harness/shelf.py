@@ -27,16 +27,21 @@ __all__ = ["ROOM", "Attic", "Pile", "Shelf"]
 K = TypeVar("K", str, int)
 V = TypeVar("V")
 
-ROOM: Final = 1 << 16
+ROOM = 1 << 16
 """Entries of a shelf that stay in memory after they were last used, and as many more."""
 _CACHE_KB: Final = 16_000
 """Pages of the file that SQLite keeps."""
 
 
 class Attic:
-    """The file behind the shelves and piles of one scoring; made when the first of them is full."""
+    """The file behind the shelves and piles of one scoring; made when the first of them is full.
 
-    def __init__(self) -> None:
+    Args:
+        room: how many entries of each stay in memory; by default `ROOM`.
+    """
+
+    def __init__(self, room: int | None = None) -> None:
+        self.room = ROOM if room is None else room
         self._db: sqlite3.Connection | None = None
         self._tables = 0
 
@@ -116,19 +121,18 @@ def _full(error: sqlite3.OperationalError) -> OSError:
 class Shelf(MutableMapping[K, V], Generic[K, V]):
     """A mapping whose entries leave memory when they have not been used for long.
 
-    An entry that is got, or set, stays in memory at least until `room` others have been. Whatever it
-    has become by then is what is kept: an object that was got may be changed, at once; who comes
-    back to it later gets it again. `None` is no value.
+    An entry that is got, or set, stays in memory at least until as many others have been as the
+    attic has room for, and what is kept is whatever it has become by then: an object that was got
+    may be changed, at once; who comes back to it later gets it again. `None` is no value.
 
     Args:
         attic: where the rest lies.
         of: the type of the values, as msgspec writes and reads it.
-        room: how many entries stay in memory at least.
     """
 
-    def __init__(self, attic: Attic, of: Any, room: int = ROOM) -> None:
+    def __init__(self, attic: Attic, of: Any) -> None:
         self._attic = attic
-        self._room = room
+        self._room = attic.room
         self._new: dict[K, V] = {}
         self._old: dict[K, V] = {}
         self._table = ""
@@ -226,12 +230,11 @@ class Pile(Generic[V]):
     Args:
         attic: where the rest lies.
         of: the type of the things, as msgspec writes and reads it.
-        room: how many things stay in memory.
     """
 
-    def __init__(self, attic: Attic, of: Any, room: int = ROOM) -> None:
+    def __init__(self, attic: Attic, of: Any) -> None:
         self._attic = attic
-        self._room = room
+        self._room = attic.room
         self._recent: list[tuple[str, V]] = []
         self._by_key: dict[str, list[V]] = {}
         self._sorted_in = 0

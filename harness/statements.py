@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from steeltrap.harness import values
 from steeltrap.harness.script import Op, OpName, Rule, field_of, topic_of
 
-__all__ = ["Sense", "Statement", "places", "stated"]
+__all__ = ["UNSET", "Sense", "Statement", "places", "stated"]
 
+UNSET: Final = "no longer set"
+"""What is said of a field whose value was withdrawn."""
 Sense = Literal["states", "past", "withdraws", "lapses", "rumour", "rule", "relation"]
 """states: a value holds; past: it held from an earlier time on, and says nothing of the present;
 withdraws: nothing holds; lapses: what holds now ends at `until`; rumour: somebody without
@@ -66,7 +68,7 @@ class Statement(msgspec.Struct, frozen=True, omit_defaults=True):
                     f"{self.place} was {self.value} as of {self.since.replace('T', ' ')}."
                 )
             case "withdraws":
-                return _sentence(f"{self.place} is no longer set.")
+                return _sentence(f"{self.place} is {UNSET}.")
             case "lapses":
                 return _sentence(
                     f"what {self.place} is now ends at {self.until.replace('T', ' ')}."

@@ -6,7 +6,7 @@ world wrote into the script.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -149,8 +149,8 @@ class Ledger:
         self._topics: Shelf[str, Topic] = Shelf(attic, Topic)
         self._families: dict[str, None] = {"": None}
         """In the order in which units of theirs were first spoken of."""
-        self._marked: Counter[tuple[Mark, str, str]] = Counter()
-        """(mark, tenant, family) -> how many units bear it."""
+        self._marked: dict[tuple[Mark, str], Counter[str]] = defaultdict(Counter)
+        """(mark, family) -> of each tenant, how many units bear it."""
 
     def account(self, unit: str) -> Account:
         """The books of a unit, opened where there are none."""
@@ -193,15 +193,16 @@ class Ledger:
             return
         tenant = tenant_of(account.unit)
         for mark in counted:
-            self._marked[mark, tenant, family] -= 1
+            self._marked[mark, family][tenant] -= 1
         for mark in marks:
-            self._marked[mark, tenant, account.family] += 1
+            self._marked[mark, account.family][tenant] += 1
         account.counted = account.family, marks
 
     def marked(self, mark: Mark, tenants: Collection[str]) -> Iterator[tuple[str, int]]:
         """How many units of some tenants bear a mark, by family."""
         for family in self._families:
-            if count := sum(self._marked[mark, tenant, family] for tenant in tenants):
+            borne = self._marked[mark, family].items()
+            if count := sum(units for tenant, units in borne if tenant in tenants):
                 yield family, count
 
     def _doubt(self, op: Op, account: Account) -> None:

@@ -39,7 +39,7 @@ class Listing:
     def __init__(self, attic: Attic) -> None:
         self.turns: dict[str, int] = {}
         """tenant -> turns taken in when it was last listed."""
-        self.latest: tuple[str, ...] = ()
+        self.latest: frozenset[str] = frozenset()
         """The tenants that the latest gauge listed."""
         self._held: Shelf[str, list[Claim]] = Shelf(attic, list[Claim])
         """Open claims by unit."""
@@ -52,12 +52,12 @@ class Listing:
 
     def begin(self, tenants: tuple[str, ...], turns: int) -> None:
         """Forget what was listed of some tenants: they are listed anew."""
-        self.latest = tenants
+        self.latest = frozenset(tenants)
         self.turns |= dict.fromkeys(tenants, turns)
-        if self._of.issubset(tenants):
+        if self._of <= self.latest:
             self._held.clear()
         else:
-            for unit in [unit for unit in self._held if tenant_of(unit) in tenants]:
+            for unit in [unit for unit in self._held if tenant_of(unit) in self.latest]:
                 del self._held[unit]
         self._of.difference_update(tenants)
         for tenant in tenants:

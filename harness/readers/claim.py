@@ -42,7 +42,7 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-class Stated(msgspec.Struct, array_like=True):
+class Stated(msgspec.Struct, array_like=True, gc=False):
     """What a plain sentence claims of a unit."""
 
     first: int

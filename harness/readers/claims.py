@@ -20,8 +20,8 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.readers.claim import LONG_AGO, Claim, Meaning, Stated
 from steeltrap.harness.readers.sentences import Gazetteer, Said, Use
 from steeltrap.harness.script import Header, Op, Turn, field_of, tenant_of
-from steeltrap.harness.shelf import Attic, Shelf
-from steeltrap.harness.statements import Statement, places, stated
+from steeltrap.harness.shelf import Attic, Pile, Shelf
+from steeltrap.harness.statements import UNSET, Statement, places, stated
 
 __all__ = ["LONG_AGO", "Catalogue", "Claim"]
 
@@ -61,7 +61,7 @@ class _Heard(msgspec.Struct, array_like=True, gc=False):
     ops: list[Op]
     before: dict[str, str | None]
     """What corrections declare to have never been true."""
-    derived: list[str]
+    derived: tuple[str, ...] = ()
     """Units that it changed by a rule."""
 
 
@@ -82,7 +82,11 @@ class Catalogue:
         self._said: Shelf[str, dict[str, str]] = Shelf(attic, dict[str, str])
         """Sentence -> tenant that said it -> the last turn in which it did."""
         self._bare: Shelf[str, dict[str, Stated]] = Shelf(attic, dict[str, Stated])
-        """Plain sentence without a value -> unit -> what it claims."""
+        """Plain sentence of a rule, or with names that do not show in it -> unit -> what it claims."""
+        self._withdrawn: Shelf[str, Use] = Shelf(attic, Use)
+        """Unit -> turns that withdrew it."""
+        self._withdrawn_of: Pile[str] = Pile(attic, str)
+        """`topic/field`, and `/field`, -> units."""
         self._number = 0
         self._names = Gazetteer(header.words, attic)
 
@@ -105,7 +109,7 @@ class Catalogue:
             heard[turn.tenant] = turn.id
         corrected = any(op.op == "correct" for op in ops)
         disowned = {op.unit: before.get(op.unit) for op in ops if op.unit} if corrected else {}
-        said = self._turns[turn.id] = _Heard(self._number, text, turn.at, ops, disowned, [])
+        said = self._turns[turn.id] = _Heard(self._number, text, turn.at, ops, disowned)
         for n, op in enumerate(ops):
             if op.unit and op.op not in _UNSPOKEN:
                 self._learn(op, op.unit, n, turn.id, said)
@@ -120,8 +124,22 @@ class Catalogue:
             if op.op in _STATING and _LEGIBLE.fullmatch(value) and _clear(unit):
                 use.stated_in[turn] = None
                 return
-        if op.op not in _STATING and op.op not in ("retract", "depend"):
-            return
+        if op.op == "retract" and _clear(unit):
+            self._withdraw(unit, turn)
+        elif op.op in _STATING or op.op in ("retract", "depend"):
+            self._spell(op, unit, n, said)
+
+    def _withdraw(self, unit: str, turn: str) -> None:
+        """A turn says that nothing holds of a unit any more."""
+        use = self._withdrawn.get(unit)
+        if use is None:
+            use = self._withdrawn[unit] = Use()
+            self._withdrawn_of.add(unit.split("/", 1)[1], unit)
+            self._withdrawn_of.add(f"/{field_of(unit)}", unit)
+        use.stated_in[turn] = None
+
+    def _spell(self, op: Op, unit: str, n: int, said: _Heard) -> None:
+        """Note the plain words of what cannot be found by what stands in them."""
         number = said.number * _PER_TURN + n
         for one, claim in _plain(op, _meant(op, said), said.at):
             found = self._bare.get(key := _key(one))
@@ -134,7 +152,7 @@ class Catalogue:
         self._names.know(unit, value, news=True)
         heard = self._turns.get(turn) if turn else None
         if heard is not None:
-            heard.derived.append(unit)
+            heard.derived += (unit,)
 
     def speaks_of(self, turn: str, unit: str) -> bool:
         """Whether a turn said anything of a unit, a rule included, or changed it by a rule."""
@@ -190,17 +208,26 @@ class Catalogue:
         folded = _folded(text)
         found = dict(self._bare.get(_key(folded), {}))
         for topic, field, words in places(folded):
-            for value in values.spelled(words):
-                for unit in self._named(topic, field, value):
-                    use = self._names.use(unit, value)
-                    said = self._stated(unit, value, use).get(folded) if use else None
-                    if said is not None:
-                        _enter(found, unit, said.last, said.claim, said.first)
+            for unit, value, use in self._uses(topic, field, words):
+                said = self._stated(unit, value, use).get(folded)
+                if said is not None:
+                    _enter(found, unit, said.last, said.claim, said.first)
         if not found:
             return None
         claims = {unit: found[unit].claim for unit in sorted(found, key=lambda u: found[u].first)}
         own = tuple(claim for unit, claim in claims.items() if tenant_of(unit) == tenant)
         return own or tuple(claims.values())
+
+    def _uses(self, topic: str, field: str, words: str) -> Iterator[tuple[str, str | None, Use]]:
+        """Everything that a sentence may state: unit, value, and the turns that do."""
+        if words == UNSET:
+            for unit in self._withdrawn_of.get(f"{topic}/{field}"):
+                yield unit, None, self._withdrawn[unit]
+        for value in values.spelled(words):
+            for unit in self._named(topic, field, value):
+                use = self._names.use(unit, value)
+                if use is not None:
+                    yield unit, value, use
 
     def _named(self, topic: str, field: str, value: str) -> list[str]:
         """The units of a topic and a field, or without a topic those of the field with a value."""
@@ -210,12 +237,15 @@ class Catalogue:
             return []
         return [unit for unit in self._names.owners(value) if field_of(unit) == field]
 
-    def _stated(self, unit: str, value: str, use: Use) -> dict[str, Stated]:
-        """The plain sentences that have given a unit a value so far."""
+    def _stated(self, unit: str, value: str | None, use: Use) -> dict[str, Stated]:
+        """The plain sentences that have given a unit a value so far, or with None withdrawn it."""
         for turn in use.stated_in:
             said = self._turns[turn]
             for n, op in enumerate(said.ops):
-                if op.unit == unit and op.value == value and op.op in _STATING:
+                meant = (
+                    op.op == "retract" if value is None else op.op in _STATING and op.value == value
+                )
+                if meant and op.unit == unit:
                     for text, claim in _plain(op, _meant(op, said), said.at):
                         _enter(use.plainly, text, said.number * _PER_TURN + n, claim)
         use.stated_in.clear()
