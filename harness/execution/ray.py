@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 from steeltrap.harness.drive import RunStopped
@@ -27,8 +29,10 @@ __all__ = ["ray"]
 
 _LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Where no cluster is enabled, Ray listens on the loopback address alone, on any system."""
-_SOCKET_CHARS: Final = 64
-"""Of the path of a socket, for what Ray puts below its folder; a path of a socket has 107."""
+_PATH_BYTES: Final = 107
+"""Of the path of a socket, at most,"""
+_SOCKET_BYTES: Final = 64
+"""of which Ray needs so many below its folder."""
 _STORE_BYTES: Final = 80_000_000
 """Of Ray's store of objects: nearly the least that it takes. Cells are small, and so are results."""
 
@@ -119,19 +123,41 @@ def _connected(engine: Any, address: str | None, processes: int) -> Iterator[Non
             engine.shutdown()
         return
     folder = cache_folder().absolute() / "ray" / str(os.getpid())
-    if len(os.fsencode(folder)) > 107 - _SOCKET_CHARS:
+    if len(os.fsencode(folder)) > _PATH_BYTES - _SOCKET_BYTES:
         raise SettingsError(
             f"{folder}: too long for the sockets that Ray makes below it; set STEELTRAP_CACHE to a"
-            f" folder whose path has at most {107 - _SOCKET_CHARS - len('/ray/1234567')} characters"
+            f" folder of at most {_PATH_BYTES - _SOCKET_BYTES - len('/ray/1234567')} characters"
         )
+    _sweep_out(folder.parent)
     folder.mkdir(parents=True, exist_ok=True)
+    ended = signal.getsignal(signal.SIGTERM)
     try:
         engine.init(
             address="local", num_cpus=processes, num_gpus=0, include_dashboard=False,
             object_store_memory=_STORE_BYTES,
             _temp_dir=str(folder), _plasma_directory=str(folder), **quiet,
         )  # fmt: skip
+        signal.signal(signal.SIGTERM, ended)  # Ray has put its own there, which aborts
+        _refuse_open(engine)
         yield
     finally:
         engine.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_open(engine: Any) -> None:
+    """Refuse a Ray that others on the network could give work to."""
+    for node in engine.nodes():
+        if node["NodeManagerAddress"] not in ("127.0.0.1", "::1"):
+            raise SettingsError(
+                f"execution=ray: Ray would listen at {node['NodeManagerAddress']}, for everybody who"
+                " reaches this machine; this version of Ray cannot be kept to it"
+            )
+
+
+def _sweep_out(folder: Path) -> None:
+    """Remove what runs that were killed have left."""
+    alive = import_module("psutil").pid_exists
+    for one in folder.glob("*"):
+        if one.name.isdigit() and not alive(int(one.name)):
+            shutil.rmtree(one, ignore_errors=True)
