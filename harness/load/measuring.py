@@ -26,7 +26,7 @@ _ALONE_RATE: Final = 100.0
 _ALONE_S: Final = 2.0
 """Alone, about so many seconds' worth of operations at such a rate are done one after the other."""
 _FIRST: Final = 10.0
-_MOST: Final = 100_000.0
+_MOST: Final = 10_000.0
 _LEAST: Final = 0.5
 _NEAR: Final = 1.3
 """The knee is near enough when the next rate that broke is so many times higher."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from queue import Queue
 from time import perf_counter, sleep
 from typing import Any
 
@@ -203,23 +204,27 @@ class RefusesTooLate(Sound):
 
 
 class Background(Sound):
-    """Sound, and acknowledges before it has worked through what it was told."""
+    """Sound, and acknowledges before it has worked through what it was told, one after the other."""
 
     AFTER_S = 0.06
 
     def open(self, folder: Path) -> None:
         super().open(folder)
-        self.working: list[threading.Timer] = []
+        self.told: Queue[tuple[float, Utterance]] = Queue()
+        threading.Thread(target=self._work, args=(self.told,), daemon=True).start()
+
+    def _work(self, told: Queue[tuple[float, Utterance]]) -> None:
+        while True:
+            due, turn = told.get()
+            sleep(max(0.0, due - perf_counter()))
+            super().ingest(turn)
+            told.task_done()
 
     def ingest(self, turn: Utterance) -> None:
-        timer = threading.Timer(self.AFTER_S, super().ingest, [turn])
-        timer.daemon = True
-        self.working.append(timer)
-        timer.start()
+        self.told.put((perf_counter() + self.AFTER_S, turn))
 
     def settle(self) -> None:
-        for timer in self.working:
-            timer.join()
+        self.told.join()
 
 
 class StallsOnce(Sound):
