@@ -298,8 +298,17 @@ class Observer(Protocol):
 
 def joined(script: Script, events: Iterable[Event]) -> Iterator[tuple[Step, Event]]:
     """Each outcome with the step that it is of."""
+    steps = enumerate(script.steps)
     for event in events:
-        yield script.steps[event.i], event
+        for i, step in steps:
+            if i == event.i:
+                yield step, event
+                break
+        else:
+            raise HistoryError(
+                f"step {event.i} of the history does not come in the order of the script's"
+                f" {len(script.steps)} steps: it is of another script, or was changed"
+            )
 
 
 class Reading:

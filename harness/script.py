@@ -13,9 +13,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import shutil
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import IO, Any, Final, Literal, get_args, overload
 
 import msgspec
 
@@ -43,7 +47,9 @@ __all__ = [
     "Rule",
     "Script",
     "ScriptError",
+    "ScriptWriter",
     "Step",
+    "StoredSteps",
     "Swap",
     "Turn",
     "TwinSpec",
@@ -57,6 +63,9 @@ __all__ = [
 
 FORMAT: Final = "steeltrap-script"
 VERSION: Final = 1
+LONG_BYTES: Final = 64 << 20
+"""A script whose file is longer stays in it."""
+_TURN: Final = b'{"step":"turn"'
 
 OpName = Literal[
     "tell",
@@ -399,9 +408,14 @@ _STEP: msgspec.json.Decoder[Step] = msgspec.json.Decoder(Step)
 
 
 class Script:
-    """A header and its steps, held in memory."""
+    """A header and its steps.
 
-    def __init__(self, header: Header, steps: list[Step]) -> None:
+    Args:
+        header: the first line.
+        steps: in order; in memory, or those of a file (`Script.stored`).
+    """
+
+    def __init__(self, header: Header, steps: Sequence[Step]) -> None:
         self.header = header
         self.steps = steps
 
@@ -438,16 +452,162 @@ class Script:
 
     @classmethod
     def read(cls, path: Path) -> Script:
-        """Read a script.
+        """Read a script; a long one stays in its file, which must not change from then on.
 
         Raises:
             ScriptError: the file is missing, newer than this version, or a line is malformed.
         """
+        with suppress(OSError):
+            if path.stat().st_size > LONG_BYTES:
+                return cls.stored(path)
         parts = read_steps(path)
         header = next(parts)
         assert isinstance(header, Header)
         steps = [part for part in parts if not isinstance(part, Header)]
         return cls(header, steps)
+
+    @classmethod
+    def stored(cls, path: Path) -> Script:
+        """A script whose steps stay in their file and are read when they are needed.
+
+        Raises:
+            ScriptError: as `read`; of a step when it is read.
+        """
+        header = next(read_steps(path))
+        assert isinstance(header, Header)
+        return _Stored(header, StoredSteps(path))
+
+
+class StoredSteps(Sequence[Step]):
+    """The steps of a script in its file: a pass reads them one after the other, and any one is found.
+
+    What is kept of each is where it begins (8 bytes).
+
+    Args:
+        path: of the script.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._starts: array[int] | None = None
+        self._stream: IO[bytes] | None = None
+        self._last: tuple[int, Step] | None = None
+
+    def __repr__(self) -> str:
+        return f"<StoredSteps {self.path}>"
+
+    def __iter__(self) -> Iterator[Step]:
+        parts = read_steps(self.path)
+        next(parts)
+        return (part for part in parts if not isinstance(part, Header))
+
+    def __len__(self) -> int:
+        return len(self._begins())
+
+    @overload
+    def __getitem__(self, at: int) -> Step: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Step]: ...
+    def __getitem__(self, at: int | slice) -> Step | list[Step]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        starts = self._begins()
+        i = at + len(starts) if at < 0 else at
+        if self._last is None or self._last[0] != i:
+            start = starts[i]
+            if self._stream is None:
+                self._stream = self.path.open("rb")
+            if self._stream.tell() != start:
+                self._stream.seek(start)
+            self._last = i, _decode_step(self.path, i + 2, self._stream.readline())
+        return self._last[1]
+
+    def _begins(self) -> array[int]:
+        if self._starts is None:
+            starts = array("Q")
+            with self.path.open("rb") as stream:
+                place = len(stream.readline())
+                for line in stream:
+                    starts.append(place)
+                    place += len(line)
+            self._starts = starts
+        return self._starts
+
+
+class _Stored(Script):
+    """A script in a file, whose bytes are its own."""
+
+    steps: StoredSteps
+
+    @property
+    def turns(self) -> int:
+        with self.steps.path.open("rb") as stream:
+            return sum(line.startswith(_TURN) for line in stream)
+
+    def lines(self) -> Iterator[bytes]:
+        with self.steps.path.open("rb") as stream:
+            yield from stream
+
+    def sha256(self) -> str:
+        return _file_sha256(self.steps.path)
+
+    def write(self, path: Path) -> str:
+        part = path.with_name(path.name + ".part")
+        shutil.copyfile(self.steps.path, part)
+        os.replace(part, path)
+        return self.sha256()
+
+
+@cache
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class ScriptWriter:
+    """Writes a script that is too long to be held, step by step, and its header at the end.
+
+    Its steps are counted, and the last is kept. The file is there when `close` has been called, whole.
+
+    Args:
+        path: where the script shall be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        self._body = self._part.with_suffix(".body")
+        self._stream = self._body.open("wb")
+        self._steps = 0
+        self._last: Step | None = None
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __getitem__(self, i: int) -> Step:
+        """The last step, and no other."""
+        if i != -1 or self._last is None:
+            raise IndexError("only the last step of a script that is written to a file is at hand")
+        return self._last
+
+    def append(self, step: Step) -> None:
+        """Write a step, which must not change any more."""
+        self._stream.write(_ENCODER.encode(step) + b"\n")
+        self._steps += 1
+        self._last = step
+
+    def close(self, header: Header | None) -> None:
+        """Put the header before the steps; without one, remove what was written."""
+        self._stream.close()
+        try:
+            if header is not None:
+                with self._part.open("wb") as out, self._body.open("rb") as body:
+                    out.write(_ENCODER.encode(header) + b"\n")
+                    shutil.copyfileobj(body, out, 1 << 20)
+                os.replace(self._part, self._path)
+        finally:
+            self._body.unlink(missing_ok=True)
+            self._part.unlink(missing_ok=True)
 
 
 def read_steps(path: Path) -> Iterator[Header | Step]:

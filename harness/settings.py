@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import importlib.resources
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+import steeltrap
 from steeltrap.harness.composing import (
     ABOUT,
     SettingsError,
@@ -43,9 +45,10 @@ from steeltrap.harness.memory import Memory
 from steeltrap.harness.readers import READERS, Reader
 from steeltrap.harness.record import RunSpec
 from steeltrap.harness.script import Script, ScriptError
-from steeltrap.harness.store import run_spec
+from steeltrap.harness.store import revision, run_spec
+from steeltrap.harness.tokens import cache_folder
 from steeltrap.harness.twins import with_unobserved
-from steeltrap.workloads.compose import ScriptSettings, compose
+from steeltrap.workloads.compose import ScriptSettings, compose, compose_file
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -68,6 +71,8 @@ _NUMBERS: Final = {"seed": 0, "limit": 1, "twins": 0, "repeats": 0, "processes":
 """Settings that are whole numbers, with the least that makes sense."""
 
 
+LONG_TURNS: Final = 20_000
+"""A long life of more turns is composed into a file."""
 _NAMED: Final = (
     "model=", "model.model=", "model.missed=", "model.wrong_host=", "model.overlooked=",
     "model.invented=", "model.seed=", "faults.", "faults=",
@@ -313,6 +318,8 @@ def _script(settings: bytes, seed: int) -> Script:
     made = _source(settings)
     if isinstance(made, ScriptSettings):
         try:
+            if made.life and made.turns > LONG_TURNS:
+                return _kept(made, seed)
             return compose(made, seed)
         except ScriptError as error:
             raise SettingsError(str(error)) from None
@@ -321,6 +328,22 @@ def _script(settings: bytes, seed: int) -> Script:
     if not 0 <= seed < len(made):
         raise SettingsError(f"seed={seed}: this data has {len(made)} scripts, 0 to {len(made) - 1}")
     return made[seed]
+
+
+def _kept(settings: ScriptSettings, seed: int) -> Script:
+    """A long script, composed into the cache folder once for this code, these settings and this seed."""
+    made_of = [
+        msgspec.to_builtins(settings, str_keys=True),
+        seed,
+        steeltrap.__version__,
+        revision(),
+    ]
+    name = hashlib.sha256(msgspec.json.encode(made_of, order="sorted")).hexdigest()[:16]
+    path = cache_folder() / "scripts" / f"{settings.name}-{settings.turns}-{seed}-{name}.jsonl"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return compose_file(settings, seed, path)
+    return Script.stored(path)
 
 
 @functools.lru_cache(maxsize=2)

@@ -559,7 +559,7 @@ def _twins(script: Script, violation: Violation) -> list[TwinSpec]:
     return fit or [t for t in script.header.twins if t.about != "reading"] or script.header.twins
 
 
-def _guesses(script: Script, violation: Violation, *, twinned: bool) -> Iterator[list[Step]]:
+def _guesses(script: Script, violation: Violation, *, twinned: bool) -> Iterator[Sequence[Step]]:
     """Parts of a script that may show a violation: ever more of it, in the end all."""
     upto = script.steps[: violation.step + 1]
     if twinned and violation.step + 1 < len(script.steps):

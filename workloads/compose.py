@@ -10,20 +10,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from steeltrap.harness.script import Header, Probe, Script, ScriptError
+from steeltrap.harness.script import Header, Probe, Script, ScriptError, ScriptWriter, Step
 from steeltrap.workloads.dice import Dice
 from steeltrap.workloads.domains import words
-from steeltrap.workloads.families import EVERY, FAMILIES
+from steeltrap.workloads.families import EVERY, FAMILIES, TWINNED
 from steeltrap.workloads.figure1 import figure_1
-from steeltrap.workloads.render import Renderer, Surface
 from steeltrap.workloads.life import Life
-from steeltrap.workloads.stage import Curtain, Lags, Slot, Stage
+from steeltrap.workloads.render import Renderer, Surface
+from steeltrap.workloads.stage import Curtain, Lags, Slot, Stage, Steps
 
-__all__ = ["ScriptSettings", "compose"]
+__all__ = ["ScriptSettings", "compose", "compose_file"]
 
 EPISODES_AT_ONCE = 6
 NAMED_SCRIPTS = {"figure-1": figure_1}
@@ -77,6 +78,27 @@ def compose(settings: ScriptSettings, seed: int) -> Script:
     """
     if settings.name in NAMED_SCRIPTS:
         return NAMED_SCRIPTS[settings.name](seed)
+    steps: list[Step] = []
+    stage = _played(settings, seed, steps)
+    return _finished(stage.header, steps)
+
+
+def compose_file(settings: ScriptSettings, seed: int, path: Path) -> Script:
+    """The same of a long life, written to a file step by step; it is there whole, or not at all.
+
+    Raises:
+        ScriptError: as `compose`.
+    """
+    writer = ScriptWriter(path)
+    header = None
+    try:
+        header = _played(settings, seed, writer).header
+    finally:
+        writer.close(header)
+    return Script.stored(path)
+
+
+def _played(settings: ScriptSettings, seed: int, steps: Steps) -> Stage:
     weights = settings.families or dict.fromkeys(FAMILIES, 1.0)
     _refuse_nonsense(settings, weights)
     dice = Dice("steeltrap", settings.name, seed)
@@ -99,9 +121,10 @@ def compose(settings: ScriptSettings, seed: int) -> Script:
         gauge_every=settings.gauge_every,
         requests=settings.requests,
         life=settings.life,
+        steps=steps,
     )
     _play(stage, weights, dice.child("director"), settings.life)
-    return _finished(stage)
+    return stage
 
 
 def _play(stage: Stage, weights: dict[str, float], dice: Dice, life: Life | None) -> None:
@@ -162,14 +185,14 @@ def _go_on(stage: Stage, running: list[Episode], dice: Dice) -> Episode | None:
     return None
 
 
-def _finished(stage: Stage) -> Script:
+def _finished(header: Header, steps: list[Step]) -> Script:
     """The script, without marks of twins that the curtain cut off."""
-    complete = {twin.name for twin in stage.header.twins}
-    for step in stage.steps:
+    complete = {twin.name for twin in header.twins}
+    for step in steps:
         if isinstance(step, Probe) and step.swap and step.swap.twin not in complete:
             step.swap = None
         step.unless = tuple(name for name in step.unless if name in complete)
-    return Script(stage.header, stage.steps)
+    return Script(header, steps)
 
 
 def _plain(settings: ScriptSettings) -> dict[str, Any]:
@@ -187,6 +210,11 @@ def _refuse_nonsense(settings: ScriptSettings, weights: dict[str, float]) -> Non
         raise ScriptError(f"unknown family {unknown[0]!r}; known: {', '.join(EVERY)}")
     if not any(weight > 0 for weight in weights.values()):
         raise ScriptError("no family has a weight above 0, so there is nothing to tell")
+    if settings.life and (twinned := [name for name in TWINNED if weights.get(name)]):
+        raise ScriptError(
+            f"script.families.{twinned[0]}: its twins lie in the script, and a long life (script.life) has"
+            f" none; leave it out, or write script.life=null"
+        )
     if settings.turns < 1:
         raise ScriptError(f"script.turns={settings.turns}: a script needs at least one turn")
     if settings.audit_every < 1 or settings.gauge_every < 1:

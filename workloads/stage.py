@@ -9,12 +9,12 @@ been, and at some of the later lags.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, MutableSequence, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import count, pairwise
-from typing import Literal
+from typing import Literal, Protocol
 
 from steeltrap.harness import tokens
 from steeltrap.harness.script import (
@@ -47,7 +47,7 @@ from steeltrap.workloads.render import Renderer
 from steeltrap.workloads.truth import Annotator
 from steeltrap.workloads.world import derive
 
-__all__ = ["Curtain", "Lags", "Slot", "Stage", "days_between"]
+__all__ = ["Curtain", "Lags", "Slot", "Stage", "Steps", "days_between"]
 
 START = datetime(2026, 1, 5, 9, 0)
 GROUP_UNITS_MAX = 8
@@ -87,6 +87,17 @@ class Lags:
     shares: tuple[tuple[int, float], ...]
 
 
+class Steps(Protocol):
+    """Takes the steps of a script in order: a list, or a file that is written."""
+
+    def append(self, step: Step, /) -> None:
+        """The next step."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> Step: ...
+
+
 class Stage:
     """Builds one script step by step, truth included.
 
@@ -119,7 +130,7 @@ class Stage:
         gauge_every: int,
         requests: bool = False,
         life: Life | None = None,
-        steps: MutableSequence[Step] | None = None,
+        steps: Steps | None = None,
     ) -> None:
         self.header = header
         self.renderer = renderer
@@ -127,7 +138,7 @@ class Stage:
         self.mint = Mint(dice.child("mint"))
         self.annotator = Annotator(header)
         self.world = self.annotator.world
-        self.steps: MutableSequence[Step] = [] if steps is None else steps
+        self.steps: Steps = [] if steps is None else steps
         self.told: list[Slot] = []
         self.watched = True
         self.turns = 0
@@ -455,7 +466,7 @@ class Stage:
         self._now += timedelta(minutes=self.dice.between(4, 55))
         if self.dice.chance(self._gap_share):
             self._now += timedelta(minutes=self.dice.between(600, 5400))
-            if self.steps:
+            if len(self.steps):
                 self._add(Pause(id=self._id("m"), at=self.at, tenant=tenant))
                 self._now += timedelta(minutes=1)
         number, since = self._sessions.get(tenant, (0, self._now - timedelta(days=1)))

@@ -14,7 +14,7 @@ from itertools import pairwise, permutations
 from typing import Final
 
 from steeltrap.harness import values
-from steeltrap.harness.script import Header, Op, OpName, Rule, Script, tenant_of
+from steeltrap.harness.script import Header, Op, OpName, Rule, Script, Step, tenant_of
 from steeltrap.workloads.dice import Dice
 from steeltrap.workloads.domains import Field, domains, words
 from steeltrap.workloads.render import Renderer
@@ -71,10 +71,12 @@ class _Wild:
         header = Header(
             name="wild", tenants=list(TENANTS), constant_tokens=CONSTANT_TOKENS, words=words()
         )
+        steps: list[Step] = []
         self.stage = Stage(
             header, Renderer(PLAIN, dice.child("render")), dice, turns_max=NEVER, lags=Lags(()),
-            audit_every=NEVER, gauge_every=NEVER,
+            audit_every=NEVER, gauge_every=NEVER, steps=steps,
         )  # fmt: skip
+        self.steps = steps
         self.world = self.stage.world
         self.slots = {slot.unit: slot for slot in self._pool()}
         self._former: dict[str, dict[str, None]] = {}
@@ -120,7 +122,7 @@ class _Wild:
             if self._was(slot):
                 stage.check(slot, ask="previous")
         stage.look(*told)
-        return Script(stage.header, stage.steps)
+        return Script(stage.header, self.steps)
 
     # ------------------------------------------------------------ what can be said of a unit
 

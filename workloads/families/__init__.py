@@ -22,7 +22,7 @@ from steeltrap.workloads.families import (
 )
 from steeltrap.workloads.stage import Stage
 
-__all__ = ["ALONE", "EVERY", "FAMILIES", "Family"]
+__all__ = ["ALONE", "EVERY", "FAMILIES", "TWINNED", "Family"]
 
 Family = Callable[[Stage], Iterator[int]]
 
@@ -74,3 +74,9 @@ ALONE: dict[str, Family] = {
 leave the mix as it is."""
 
 EVERY: dict[str, Family] = FAMILIES | ALONE
+
+TWINNED = (
+    "reinforcement", "dose", "leak-asking", "leak-telling", "leak-names", "leak-scope", "erase-unit",
+    "erase-tenant",
+)  # fmt: skip
+"""Those that have twins."""
