@@ -234,7 +234,7 @@ def _violations(cell: Cell) -> Iterator[_Named]:
         with cell.violations.open("rb") as lines:
             for line in lines:
                 yield msgspec.json.decode(line, type=_Named)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise _unlike(cell, str(getattr(error, "strerror", None) or error)) from None
 
 

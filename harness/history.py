@@ -210,7 +210,7 @@ def read_header(path: Path) -> HistoryHeader:
 def _header(path: Path, line: bytes) -> HistoryHeader:
     try:
         header = _HEADER.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise HistoryError(f"{path}:1: not a history ({error})") from None
     if header.format != FORMAT or header.version != VERSION:
         raise HistoryError(
@@ -252,7 +252,7 @@ def read_marked(
             return
         try:
             event = _EVENT.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             cut = "" if whole else "; the run was cut short here: run it again to go on"
             raise HistoryError(f"{path}:{number}: malformed event ({error}){cut}") from None
         end += len(line)
@@ -271,7 +271,7 @@ def ending(path: Path) -> End | None:
         return None
     try:
         return _ENDING.decode(last)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise HistoryError(f"{path}: malformed last line ({error})") from None
 
 

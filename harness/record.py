@@ -325,7 +325,7 @@ def read_record(path: Path) -> Record:
         raise RecordError(f"{path}: cannot be read ({error.strerror})") from None
     try:
         record = msgspec.json.decode(data, type=Record)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"{path}: not a record ({error}); score the run again") from None
     if record.version != VERSION:
         raise RecordError(f"{path}: version {record.version}, this steeltrap reads {VERSION}")

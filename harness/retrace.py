@@ -193,7 +193,7 @@ def _violations(cell: Cell, record: Record, steps: int) -> list[Violation]:
     try:
         lines = cell.violations.read_bytes().splitlines()
         found = [msgspec.json.decode(line, type=Violation) for line in lines]
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise _unlike(cell, str(getattr(error, "strerror", None) or error)) from None
     verdicts = record.outcome.verdicts.values()
     counted = {n: t.violations for v in verdicts for n, t in v.names.items() if t.violations}

@@ -631,7 +631,7 @@ def read_steps(path: Path) -> Iterator[Header | Step]:
 def _header(path: Path, line: bytes) -> Header:
     try:
         start = msgspec.json.decode(line or b"null")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ScriptError(f"{path}:1: not JSON ({error}); a script has one JSON object a line") from None  # fmt: skip
     if not isinstance(start, dict) or start.get("format") != FORMAT:
         raise ScriptError(f'{path}:1: not a script; the first line must hold "format":"{FORMAT}"')
@@ -657,7 +657,7 @@ def _decode_step(path: Path, number: int, line: bytes) -> Step:
         return _STEP.decode(line)
     except msgspec.ValidationError as error:
         raise ScriptError(f"{path}:{number}: {_in_words(error)}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ScriptError(f"{path}:{number}: not JSON ({error})") from None
 
 

@@ -341,7 +341,7 @@ def read_cell(folder: Path) -> Cell:
             f"{path}: cannot be read ({error.strerror}); a run folder holds spec.json,"
             " script.jsonl and history.jsonl"
         ) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"{path}: not the spec of a run ({error})") from None
     return Cell(folder, spec)
 

@@ -300,7 +300,7 @@ def read_sheet(
     head = _read(path).partition(b"\n")[0]
     try:
         found = msgspec.json.decode(head, type=header)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(f"{path}:1: cannot be read ({error}); {missing}") from None
     if msgspec.json.encode(found) != head:
         raise StoreError(f"{path}:1: written by another version of steeltrap; {missing}")
@@ -325,7 +325,7 @@ def _decoded(path: Path, lines: bytes, kind: type[Line]) -> Iterable[Line]:
     for number, line in enumerate(lines.splitlines(), 2):
         try:
             yield msgspec.json.decode(line, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise StoreError(
                 f"{path}:{number}: cannot be read ({error}); remove the line"
             ) from None

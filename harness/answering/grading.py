@@ -192,7 +192,7 @@ def verdict_of(text: str, asked: Probe, right_from: float) -> _Found:
     found = re.search(r"\{.*\}", text, re.DOTALL)  # some put it between fences, or words before it
     try:
         said = msgspec.json.decode(found[0] if found else text, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BrokenJudgement(f"the judge's answer is not as asked: {error}") from None
     reason = " ".join(said.reason.split())[:_REASON_CHARS]
     if isinstance(said, _Said):

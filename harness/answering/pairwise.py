@@ -176,7 +176,7 @@ def _said(text: str) -> _Said:
     found = re.search(r"\{.*\}", text, re.DOTALL)  # some put it between fences, or words before it
     try:
         return msgspec.json.decode(found[0] if found else text, type=_Said)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"the judge's answer is not as asked: {error}") from None
 
 

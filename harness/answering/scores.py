@@ -178,7 +178,7 @@ def read_scores(path: Path) -> Scores:
         return Scores()
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Scores)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise ScoresError(f"{path}: cannot be read ({error}); remove it and judge again") from None
     if found.version != VERSION:
         raise ScoresError(f"{path}: version {found.version}, this steeltrap reads {VERSION}")

@@ -319,7 +319,7 @@ def _earlier(folder: Path) -> dict[str, str]:
         return {}
     try:
         found = msgspec.json.decode(path.read_bytes(), type=_Manifest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(
             f"{path}: not the manifest of a report ({error}); choose another folder with --to DIR"
         ) from None

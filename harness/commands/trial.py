@@ -453,7 +453,7 @@ def trace(error: BaseException | None) -> list[str]:
 def _read(path: Path) -> _Log | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Log)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

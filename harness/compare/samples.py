@@ -136,7 +136,7 @@ def _read_baseline(path: Path) -> Baseline:
         found = msgspec.json.decode(path.read_bytes(), type=Baseline)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror})") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(
             f"{path}: not a baseline ({error}); `steeltrap baseline RUN --to {path.name}` writes one"
         ) from None
@@ -159,7 +159,7 @@ def _read_folder(folder: Path) -> Run:
         raise RecordError(
             f"{path}: cannot be read ({error.strerror}); score the run again"
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"{path}: not violations ({error}); score the run again") from None
     made = sample(
         read_record(folder / "record.json"), violations, _families(folder / "script.jsonl")
@@ -195,7 +195,7 @@ def _families(script: Path) -> dict[str, str]:
         raise RecordError(
             f"{script}: cannot be read ({error.strerror}); it is a part of the run"
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"{script}: not a script ({error}); run again") from None
     return found
 

@@ -121,7 +121,7 @@ class App:
     def _call(self, name: DialectName, raw: bytes) -> Call:
         try:
             body = msgspec.json.decode(raw, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadRequestError(f"the body is no JSON object: {error}") from None
         ask: Ask | None = None
         texts: tuple[str, ...] = ()

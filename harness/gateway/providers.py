@@ -458,7 +458,7 @@ def _param(error: bytes) -> str:
     try:
         given = msgspec.json.decode(error)
         return str(given["error"]["param"]).split(".")[0]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
         return ""
 
 
@@ -488,7 +488,7 @@ Kind = Any
 def _read(answer: bytes, kind: type[Kind]) -> Kind:
     try:
         return msgspec.json.decode(answer, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _no_answer(answer, f"cannot be read ({error})") from None
 
 
@@ -527,7 +527,7 @@ def _arguments(given: str | dict[str, Any]) -> dict[str, Any] | None:
         return given
     try:
         return msgspec.json.decode(given, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

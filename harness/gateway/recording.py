@@ -301,7 +301,7 @@ class _File:
             line = stream.read(length)
         try:
             return msgspec.json.decode(line, type=_Recording)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise RecordingError(
                 f"{self.path}: the line at byte {start} was changed ({error}); remove the line"
             ) from None
@@ -337,7 +337,7 @@ class _File:
     def _take(self, line: bytes) -> None:
         try:
             place = msgspec.json.decode(line, type=_Place)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             self.damaged += bool(line.strip())
             return
         if place.format:

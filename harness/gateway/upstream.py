@@ -395,7 +395,7 @@ def _error(response: httpx.Response) -> tuple[str, str]:
         error = given.get("error", given)
         error = error if isinstance(error, dict) else {"message": error}
         words, code = error.get("message") or error.get("detail") or given, error.get("code")
-    except (msgspec.DecodeError, AttributeError):
+    except (msgspec.DecodeError, RecursionError, AttributeError):
         words, code = response.text, ""
     return " ".join(str(words).split()), str(code or "")
 

@@ -124,7 +124,7 @@ def read_load(path: Path) -> LoadRecord:
         record = msgspec.json.decode(path.read_bytes(), type=LoadRecord)
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(
             f"{path}: no record of a load ({error}); delete it and run again"
         ) from None
