@@ -202,6 +202,10 @@ class Shelf(MutableMapping[K, V], Generic[K, V]):
                 if key not in self._new and key not in self._old:
                     yield key, self._decode(value)
 
+    def values(self) -> Iterator[V]:  # type: ignore[override]
+        """The values, in no order; while nothing is got, set or removed."""
+        return (value for _, value in self.items())
+
     def clear(self) -> None:
         """Remove everything."""
         self._old, self._new = {}, {}
