@@ -17,7 +17,7 @@ import shutil
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, Final, Literal, get_args, overload
 
@@ -63,6 +63,8 @@ __all__ = [
 
 FORMAT: Final = "steeltrap-script"
 VERSION: Final = 1
+LONGEST_BYTES: Final = 1 << 28
+"""Of one line: what is longer is refused before it fills the memory."""
 LONG_BYTES: Final = 64 << 20
 """A script whose file is longer stays in it."""
 _TURN: Final = b'{"step":"turn"'
@@ -526,8 +528,9 @@ class StoredSteps(Sequence[Step]):
         if self._starts is None:
             starts = array("Q")
             with self.path.open("rb") as stream:
-                place = len(stream.readline())
-                for line in stream:
+                lines = _lines(self.path, stream)
+                place = len(next(lines, b""))
+                for line in lines:
                     starts.append(place)
                     place += len(line)
             self._starts = starts
@@ -542,11 +545,11 @@ class _Stored(Script):
     @property
     def turns(self) -> int:
         with self.steps.path.open("rb") as stream:
-            return sum(line.startswith(_TURN) for line in stream)
+            return sum(line.startswith(_TURN) for line in _lines(self.steps.path, stream))
 
     def lines(self) -> Iterator[bytes]:
         with self.steps.path.open("rb") as stream:
-            yield from stream
+            yield from _lines(self.steps.path, stream)
 
     def sha256(self) -> str:
         return _file_sha256(self.steps.path)
@@ -621,11 +624,21 @@ def read_steps(path: Path) -> Iterator[Header | Step]:
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read ({error.strerror})") from None
     with stream:
-        lines = enumerate(stream, 1)
+        lines = enumerate(_lines(path, stream), 1)
         number, first = next(lines, (1, b""))
         yield _header(path, first)
         for number, line in lines:
             yield _decode_step(path, number, line)
+
+
+def _lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a script's file, as long as they are of a length that lines have."""
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_BYTES), b""), 1):
+        if len(line) == LONGEST_BYTES:
+            raise ScriptError(
+                f"{path}:{number}: longer than {LONGEST_BYTES >> 20} MB, and no line of a script"
+            )
+        yield line
 
 
 def _header(path: Path, line: bytes) -> Header:

@@ -148,6 +148,18 @@ def _options(asked: Sequence[str]) -> tuple[Options, list[str]]:
 # ---------------------------------------------------------------- where a violation is
 
 
+def _stored(path: Path) -> list[Violation]:
+    found = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            found.append(msgspec.json.decode(line, type=Violation))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise store.StoreError(
+                f"{path}:{number}: not a violation ({error}); score the run again"
+            ) from None
+    return found
+
+
 def _of_run(folder: Path, wanted: str, rest: Sequence[str], aside: Console) -> Found:
     """A violation of a run folder, which alone says how it is run again."""
     if rest:
@@ -155,8 +167,7 @@ def _of_run(folder: Path, wanted: str, rest: Sequence[str], aside: Console) -> F
     cell = store.read_cell(folder)
     if not cell.violations.exists():
         raise store.StoreError(f"{cell.violations}: not there; `steeltrap score {folder}` makes it")
-    lines = cell.violations.read_bytes().splitlines()
-    violations = [msgspec.json.decode(line, type=Violation) for line in lines]
+    violations = _stored(cell.violations)
     violation = _chosen(violations, wanted, str(folder))
     script, settings = Script.read(cell.script), rebuilt(cell.spec)
     with closing(settings.memory()) as memory:
