@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from steeltrap.harness.history import Event, Salience
 from steeltrap.harness.memory import (
@@ -42,6 +42,8 @@ from steeltrap.harness.surroundings import Surroundings
 
 __all__ = ["Driver", "Meter", "NotOpened", "RunStopped", "Unlike", "subject"]
 
+_GATEWAY: Final = "the gateway"
+
 
 class RunStopped(RuntimeError):
     """A run cannot go on, and nothing was recorded of the step at which it stopped.
@@ -60,6 +62,9 @@ class Unlike(RuntimeError):
 
 class Meter(Protocol):
     """Counts the model calls of a run by the step and phase that caused them."""
+
+    address: str
+    """Where they are answered: another port in each run, so it is left out of a memory's words."""
 
     def at(self, step: int, phase: str) -> None:
         """From now on calls are caused by this."""
@@ -184,6 +189,7 @@ class Driver:
         if why := meter.stopped():
             raise RunStopped(why)
         event.usage = meter.taken()
+        event.error = event.error.replace(meter.address or "\0", _GATEWAY)
         silent = meter.unrecovered()
         if silent and event.type == "ok":
             event.type, event.error = "info", f"said nothing of a failed model call: {silent}"[:500]

@@ -109,6 +109,8 @@ class Meter:
     """
 
     def __init__(self) -> None:
+        self.address = ""
+        """Of the server, without a path."""
         self._changed = threading.Condition()
         self._order = self._life = 0
         self.begin()

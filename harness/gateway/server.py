@@ -94,6 +94,7 @@ class Gateway:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}"
         self._models = msgspec.structs.replace(self._models, url=url)
+        self.meter.address = url
         self._app = App(self.backend, self.meter, self._models)
         config = uvicorn.Config(
             self._app.asgi(), lifespan="off", ws="none", log_config=None, log_level="critical",

@@ -141,6 +141,15 @@ def test_a_run_under_faults_names_every_lost_turn(tmp_path: Path) -> None:
     assert sum(verdict.violations for verdict in record.outcome.verdicts.values()) == 0
 
 
+def test_a_run_under_faults_is_the_same_again(tmp_path: Path) -> None:
+    """The words of a failed call do not hold the port that the gateway happened to have."""
+    faults = ["faults=some", "faults.status_500=0.2", "faults.retries=0", "faults.timeout=0.0"]
+    records = [ran(tmp_path / name, *faults, "script.turns=20") for name in ("a", "b")]
+    assert records[0].outcome.failed > 2
+    assert records[0].outcome.fingerprint == records[1].outcome.fingerprint
+    assert "127.0.0.1" not in (next(tmp_path.rglob("history.jsonl"))).read_text()
+
+
 def test_what_is_wrong_with_a_model_is_said_by_its_setting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
