@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from steeltrap.harness.load.histogram import Histogram
 from steeltrap.harness.load.record import LoadRecord, Step
@@ -13,25 +13,23 @@ from steeltrap.reports.table import Numbers, Say, Table, listed
 __all__ = ["facts_of", "load_page", "load_tables"]
 
 
-def load_tables(records: Sequence[LoadRecord]) -> list[Table]:
-    """Latency, truth and what went wrong, a line for each system and rate."""
-    rows = [_numbers(record, step) for record in records for step in _steps(record)]
+def load_tables(record: LoadRecord) -> list[Table]:
+    """Latency, truth and what went wrong, a line for each rate."""
+    rows = [_numbers(record, step) for step in _steps(record)]
     return [_latency(rows), _truth(rows)]
 
 
-def load_page(records: Sequence[LoadRecord]) -> str:
+def load_page(record: LoadRecord) -> str:
     """The same as a Markdown page, with the circumstances and examples."""
-    lines = ["# Load", ""]
-    for record in records:
-        lines += [f"## {escaped(record.spec.run.system)}", ""]
-        lines += [f"- {escaped(fact)}" for fact in facts_of(record)]
-        lines += ["", *(part for table in load_tables([record]) for part in (markdown(table), ""))]
-        for title, said in (
-            ("Examples of violations", [(s, w) for s in _steps(record) for w in s.examples]),
-            ("What operations failed with", [(s, w) for s in _steps(record) for w in s.errors]),
-        ):
-            told = [f"- {_rate(step)}: {escaped(' '.join(words.split()))}" for step, words in said]
-            lines += [f"### {title}", "", *told, ""] if told else []
+    lines = [f"# {escaped(record.spec.run.system)} under load", ""]
+    lines += [f"- {escaped(fact)}" for fact in facts_of(record)]
+    lines += ["", *(part for table in load_tables(record) for part in (markdown(table), ""))]
+    for title, said in (
+        ("Examples of violations", [(s, w) for s in _steps(record) for w in s.examples]),
+        ("What operations failed with", [(s, w) for s in _steps(record) for w in s.errors]),
+    ):
+        told = [f"- {_rate(step)}: {escaped(' '.join(words.split()))}" for step, words in said]
+        lines += [f"### {title}", "", *told, ""] if told else []
     return "\n".join(lines)
 
 
@@ -107,14 +105,14 @@ def _latency(rows: Sequence[Numbers]) -> Table:
         "Latency in ms",
         rows,
         [
-            *_about(rows), ("reached", lambda row: f"{row['reached']:,.1f}"),
+            ("rate", _asked), ("reached", lambda row: f"{row['reached']:,.1f}"),
             ("write\np50", ms("write_intended_p50_ms")), ("\np99", ms("write_intended_p99_ms")),
             ("service\np99", ms("write_service_p99_ms")),
             ("read\np50", ms("read_intended_p50_ms")), ("\np99", ms("read_intended_p99_ms")),
             ("service\np99", ms("read_service_p99_ms")),
             ("lag\np50", ms("lag_p50_ms")), ("\np99", ms("lag_p99_ms")), ("settle", ms("settle_ms")),
         ],
-        about=[key for _, key in _KEYS],
+        about=("rate",),
         notes=[
             "Write and read count from the intended start. Service counts from when a thread was free"
             " for them: a closed loop would report that.",
@@ -122,7 +120,7 @@ def _latency(rows: Sequence[Numbers]) -> Table:
             " settling; looked for after 0, 10, 20, 50, 100, 200, 500 ms, 1, 2 and 5 s.",
             "Alone: one after the other, so that nothing waits.",
         ],
-    )._replace(left=len(_about(rows)))  # fmt: skip
+    )  # fmt: skip
 
 
 def _truth(rows: Sequence[Numbers]) -> Table:
@@ -139,12 +137,12 @@ def _truth(rows: Sequence[Numbers]) -> Table:
         "What no order of the operations explains",
         rows,
         [
-            *_about(rows), ("C1", share("C1")), ("C1,\nsettled", share("C1-quiet")),
+            ("rate", _asked), ("C1", share("C1")), ("C1,\nsettled", share("C1-quiet")),
             ("C2,\nsettled", share("C2")), ("writes", "writes_n"), ("lost", quiet("lost")),
             ("doubled", quiet("doubled")), ("leak", "leak"), ("silent", "missing"),
             ("failed/\nunsure/\nunserved", _undone),
         ],
-        about=[key for _, key in _KEYS],
+        about=("rate",),
         notes=[
             "C1: answers with a value, under way, that no order of what was acknowledged or under way"
             " explains; C1 and C2, settled: when all was quiet.",
@@ -152,16 +150,7 @@ def _truth(rows: Sequence[Numbers]) -> Table:
             "Lost: acknowledged, and nowhere when all was quiet; doubled: shown more often than what"
             " is told alone. What goes wrong alone is no fault of concurrency.",
         ],
-    )._replace(left=len(_about(rows)))  # fmt: skip
-
-
-_KEYS: Final = (("system", "system"), ("rate", "rate"))
-
-
-def _about(rows: Sequence[Numbers]) -> list[tuple[str, str | Say]]:
-    """What a line is about: the system too, where there are several."""
-    said: list[tuple[str, str | Say]] = [("system", "system"), ("rate", _asked)]
-    return said if len({row["system"] for row in rows}) > 1 else said[1:]
+    )  # fmt: skip
 
 
 def _undone(row: Numbers) -> str:

@@ -71,24 +71,28 @@ def load(asked: Sequence[str], out: Console, aside: Console) -> bool:
     if not any(word.startswith("name=") for word in rest):
         rest = [*rest, "name=load"]
     planned = [(settings, _spec(settings, options)) for settings in cells(rest)]
-    records, whole = [], True
+    whole = True
     for settings, spec in planned:
         cell = _cell(settings, spec)
         cell.hold()
         try:
             record = _begun(cell, spec, fresh=settings.config.fresh)
-            records.append(record)
             whole = _measured(settings, cell, record, aside)
         finally:
             cell.release()
-        for fact in facts_of(record):
-            out.print(fact, highlight=False, markup=False)
-        out.print(f"{cell.folder / _RECORD}", highlight=False, markup=False, soft_wrap=True)
+        _show(record, cell, out)
         if not whole:
             break
-    for table in load_tables(records):
-        show_table(table, out)
     return whole
+
+
+def _show(record: LoadRecord, cell: Cell, out: Console) -> None:
+    out.print(f"{record.spec.run.system} under load", highlight=False, markup=False)
+    for fact in facts_of(record):
+        out.print(f"  {fact}", highlight=False, markup=False, soft_wrap=True)
+    for table in load_tables(record):
+        show_table(table, out)
+    out.print(f"\n{cell.folder / _RECORD}\n", highlight=False, markup=False, soft_wrap=True)
 
 
 _RECORD = "load.json"
@@ -192,7 +196,7 @@ def _measured(settings: Settings, cell: Cell, record: LoadRecord, aside: Console
 
 def _keep(cell: Cell, record: LoadRecord) -> None:
     write(cell.folder / _RECORD, record.encoded())
-    write(cell.folder / _PAGE, load_page([record]).encode())
+    write(cell.folder / _PAGE, load_page(record).encode())
 
 
 def _said(aside: Console, record: LoadRecord, measure: Callable[[], Step]) -> Step:
