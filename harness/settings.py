@@ -526,9 +526,11 @@ def _cell(point: list[str]) -> Settings:
         if not isinstance(config[key], bool):
             raise SettingsError(f"{key}={config[key]}: write true or false")
     for key in ("name", "include"):
-        if str(config[key]) in ("", ".", "..") or re.search(r"[/\\]", str(config[key])):
+        name = str(config[key])
+        if name in ("", ".", "..") or re.search(r"[/\\]", name) or not name.isprintable():
+            shown = name if name.isprintable() else repr(name)
             raise SettingsError(
-                f"{key}={config[key]}: write the name of one folder; runs=FOLDER chooses where it is"
+                f"{key}={shown}: write the name of one folder; runs=FOLDER chooses where it is"
             )
     ours = ["system."]
     if "${window}" in _unresolved(config):

@@ -364,8 +364,10 @@ def _raw(path: Path, about: Card, most: int) -> bytes | mmap.mmap:
                 raw = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
             else:
                 raw = b""
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, MemoryError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
+        if isinstance(error, MemoryError):
+            reason = "there is not enough memory to unzip it"
         raise DatasetError(
             f"{path}: cannot be read ({reason}). The data is not part of steeltrap; get"
             f" {about.source}"

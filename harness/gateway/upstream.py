@@ -215,6 +215,8 @@ class Upstream:
             response = await self._sent(client, path, sent)
             ms = (perf_counter() - start) * 1000
             if response.is_success:
+                if self._key and self._key.encode() in response.content:
+                    raise self._told("an answer repeats the key and is not taken", status=403)
                 try:
                     return read(response.content), round(ms, 3)
                 except BackendError as failure:
