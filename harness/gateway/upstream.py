@@ -7,6 +7,7 @@ request and nowhere else: not in a message, a recording or a `repr`.
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import os
 import re
@@ -15,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -81,6 +82,8 @@ _STOPPING: Final = {401, 402, 404}
 """With these, every further call would fail alike: a wrong key, no money, no such model."""
 _KEY: Final = re.compile(r"\b(sk|pk)-[A-Za-z0-9_*-]{6,}")
 """Providers repeat a wrong key, some in part."""
+_CODED_CHARS: Final = 8
+"""Less in base64 may stand in any word."""
 _SHOWN_CHARS: Final = 500
 """Of what a provider says to explain itself."""
 
@@ -125,6 +128,7 @@ class Upstream:
         self._speaks = access.speaks
         self._url = _address(base_url, access)
         self._key = _key(access, provider)
+        self._key_forms = _forms(self._key)
         self.model = model
         self.embedding_model = embedding_model
         # recordings travel, so that the address itself stays out of them
@@ -215,7 +219,7 @@ class Upstream:
             response = await self._sent(client, path, sent)
             ms = (perf_counter() - start) * 1000
             if response.is_success:
-                if self._key and self._key.encode() in response.content:
+                if any(form.encode() in response.content for form in self._key_forms):
                     raise self._told("an answer repeats the key and is not taken", status=403)
                 try:
                     return read(response.content), round(ms, 3)
@@ -260,8 +264,8 @@ class Upstream:
     ) -> BackendError:
         """A failure that says who failed, without keys."""
         said = f"{self.name.partition('@')[0]} at {_shown(self._url)}: {message}"
-        if self._key:
-            said = said.replace(self._key, "***")
+        for form in self._key_forms:
+            said = said.replace(form, "***")
         return BackendError(_KEY.sub("***", said)[:_SHOWN_CHARS], status=status, kind=kind)
 
     def _wait(self, failure: BackendError, attempt: int) -> float | None:
@@ -374,6 +378,20 @@ def _key(access: _Access, provider: str) -> str:
             " model=ideal or model=replay, which need none"
         )
     return key
+
+
+def _forms(key: str) -> list[str]:
+    """A key as somebody may repeat it: as it is, as in an address, and in base64, where the place at
+    which it begins decides how it is written."""
+    if not key:
+        return []
+    coded = [base64.b64encode(b"_" * lead + key.encode()).decode()[4:-4] for lead in range(3)]
+    return [
+        key,
+        quote(key),
+        quote(key, safe=""),
+        *(one for one in coded if len(one) >= _CODED_CHARS),
+    ]
 
 
 def _shown(url: str) -> str:
