@@ -552,7 +552,8 @@ class _Stored(Script):
             yield from _lines(self.steps.path, stream)
 
     def sha256(self) -> str:
-        return _file_sha256(self.steps.path)
+        now = self.steps.path.stat()
+        return _file_sha256(self.steps.path, now.st_size, now.st_mtime_ns)
 
     def write(self, path: Path) -> str:
         part = path.with_name(path.name + ".part")
@@ -562,7 +563,7 @@ class _Stored(Script):
 
 
 @cache
-def _file_sha256(path: Path) -> str:
+def _file_sha256(path: Path, _size: int, _changed_ns: int) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -7,8 +7,10 @@ is what differs beyond what those differ.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import overload
 
 import msgspec
 
@@ -23,6 +25,7 @@ from steeltrap.harness.script import (
     Probe,
     Script,
     Step,
+    StoredSteps,
     Turn,
     TwinSpec,
     measures,
@@ -58,21 +61,60 @@ def twin_script(script: Script, spec: TwinSpec) -> Script:
     """The other twin: the same steps, up to `spec.until`, but for the one difference.
 
     The truth of a swapped question stands in the script; of what is left out nothing else that is
-    compared depends.
+    compared depends. The twin of a script in a file is read from that file.
     """
-    steps: list[Step] = []
-    for step in _unobserved(script.steps) if spec.about == "observing" else script.steps:
-        if spec.name not in step.unless:
-            steps.append(_swapped(step, spec))
-        if step.id == spec.until:
-            break
+    steps: Sequence[Step] = _TwinSteps(script.steps, spec)
+    if not isinstance(script.steps, StoredSteps):
+        steps = list(steps)
     header = msgspec.structs.replace(
         script.header, name=f"{script.header.name}/{spec.name}", twins=[]
     )
     return Script(header, steps)
 
 
-def _unobserved(steps: Sequence[Step]) -> Iterator[Step]:
+class _TwinSteps(Sequence[Step]):
+    """The steps of a twin, each made from one of the script when it is asked for.
+
+    What is kept of each is its place there (8 bytes).
+
+    Args:
+        steps: of the script.
+        spec: what is different.
+    """
+
+    def __init__(self, steps: Sequence[Step], spec: TwinSpec) -> None:
+        self._steps = steps
+        self._spec = spec
+        self._places = array("q", _places(steps, spec))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, at: int) -> Step: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Step]: ...
+    def __getitem__(self, at: int | slice) -> Step | list[Step]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        place = self._places[at]
+        if place < 0:
+            unseen = self._steps[~place]
+            return Gauge(id=f"{unseen.id}-unseen", at=unseen.at, blind=True)
+        return _swapped(self._steps[place], self._spec)
+
+
+def _places(steps: Sequence[Step], spec: TwinSpec) -> Iterator[int]:
+    """Which steps are in the twin; `~i` is a look that measures nothing, in place of step i."""
+    seen = _unobserved(steps) if spec.about == "observing" else enumerate(steps)
+    for place, step in seen:
+        if spec.name not in step.unless:
+            yield place
+        if step.id == spec.until:
+            break
+
+
+def _unobserved(steps: Sequence[Step]) -> Iterator[tuple[int, Step]]:
     """Nothing is measured before the last turn.
 
     Where something was, the memory is still waited for: when its background work is done may
@@ -84,10 +126,10 @@ def _unobserved(steps: Sequence[Step]) -> Iterator[Step]:
     for i, step in enumerate(steps):
         if i > last or not measures(step):
             waited = False
-            yield step
+            yield i, step
         elif not waited:
             waited = True
-            yield Gauge(id=f"{step.id}-unseen", at=step.at, blind=True)
+            yield ~i, step
 
 
 def _swapped(step: Step, spec: TwinSpec) -> Step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, MutableMapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,15 +19,21 @@ from steeltrap.harness.script import (
     Probe,
     Script,
     ScriptError,
+    ScriptWriter,
     Step,
+    StoredSteps,
     Turn,
     tenant_of,
 )
+from steeltrap.harness.shelf import Attic, Shelf
+from steeltrap.harness.tokens import cache_folder
 from steeltrap.workloads.truth import Annotator
-from steeltrap.workloads.world import WorldError
+from steeltrap.workloads.world import World, WorldError
 
 __all__ = ["check"]
 
+FORGET_EVERY: Final = 10_000
+"""Lines after which what no later line can touch is let go."""
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _NEEDS_VALUE = ("tell", "revise", "revert", "correct", "restate", "echo", "rumour", "expire", "instruct")  # fmt: skip
 _TRUTH = ("changes", "footprint", "expect", "via", "hop", "history", "live", "gone")
@@ -45,7 +51,7 @@ def check(path: Path | str) -> Script:
     """Read a script, check it, and replay its ops.
 
     A script without any truth in it gets its truth; in one with truth every line must agree with
-    the world.
+    the world. A long one stays in its file, or gets another in the cache folder, truth included.
 
     Raises:
         ScriptError: the first thing that is wrong, with file, line and field.
@@ -54,20 +60,51 @@ def check(path: Path | str) -> Script:
     script = Script.read(path)
     if not script.steps:
         raise ScriptError(f"{path}: has a header and no steps, so there is nothing to run")
-    for number, problem in _problems(script):
+    books = _Books()
+    for number, problem in _problems(script, books):
         raise ScriptError(f"{path}:{number}: {problem}")
-    given = any(_has_truth(step) for step in script.steps)
+    replayed = _replayed(path, script, books)
+    if any(_has_truth(step) for step in script.steps):
+        for number, stated, step in replayed:
+            _agree(path, number, stated, step)
+        return script
+    steps = (step for _, _, step in replayed)
+    if isinstance(script.steps, StoredSteps):
+        return _written(script, steps)
+    return Script(script.header, list(steps))
+
+
+class _Books:
+    """What is known of a script beyond the line that is being read."""
+
+    def __init__(self) -> None:
+        attic = Attic()
+        self.lines: Shelf[str, int] = Shelf(attic, int)
+        """Line by id."""
+        self.turns: Shelf[str, bool] = Shelf(attic, bool)
+        """Ids of turns."""
+        self.kinds: Shelf[str, str] = Shelf(attic, str)
+        """Kind of value by unit."""
+        self.told: Shelf[str, bool] = Shelf(attic, bool)
+        """Units that were told, and their names without a tenant."""
+        self.last: Shelf[str, int] = Shelf(attic, int)
+        """The last line that names a unit."""
+        self.erased: set[str] = set()
+        """Tenants that are erased at some time."""
+
+
+def _replayed(path: Path, script: Script, books: _Books) -> Iterator[tuple[int, Step, Step]]:
+    """Every step: its line, as it stands there, and with its truth as the world says."""
     annotator = Annotator(script.header)
     asked: set[tuple[str, str]] = set()
     for number, step in enumerate(script.steps, 2):
-        before = msgspec.structs.replace(step)
+        stated = msgspec.structs.replace(step)
         try:
             _blank(step)
             annotator.add(step)
         except (WorldError, values.ValueLiteralError) as error:
             raise ScriptError(f"{path}:{number}: {error}") from None
-        if given:
-            _agree(path, number, before, step)
+        yield number, stated, step
         if isinstance(step, Turn | Pause | Erasure):
             asked.clear()
         if isinstance(step, Probe) and step.ask == "current" and step.unit:
@@ -78,18 +115,47 @@ def check(path: Path | str) -> Script:
                     " wrong answer is"
                 )
             asked.add((step.group, step.unit))
-    return script
+        if number % FORGET_EVERY == 0:
+            for unit in _over(annotator.world, number, books):
+                annotator.world.forget(unit)
+
+
+def _over(world: World, number: int, books: _Books) -> set[str]:
+    """The units that no later line can touch: none names them, and no rule leads to them."""
+    over = {
+        name
+        for name, unit in world.units.items()
+        if not unit.live and books.last.get(name, 0) <= number and tenant_of(name) not in books.erased
+    }  # fmt: skip
+    staying = [name for name in world.units if name not in over]
+    for name in staying:  # it grows on the way
+        for edge in world.edges.get(name, ()):
+            if edge.target in over:
+                over.remove(edge.target)
+                staying.append(edge.target)
+    return over
+
+
+def _written(script: Script, steps: Iterable[Step]) -> Script:
+    """The script with these steps, in a file of its own."""
+    path = cache_folder() / "scripts" / f"checked-{script.sha256()[:16]}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer, header = ScriptWriter(path), None
+    try:
+        for step in steps:
+            writer.append(step)
+        header = script.header
+    finally:
+        writer.close(header)
+    return Script.stored(path)
 
 
 # ---------------------------------------------------------------- form
 
 
-def _problems(script: Script) -> Iterator[tuple[int, str]]:
+def _problems(script: Script, books: _Books) -> Iterator[tuple[int, str]]:
     """What is wrong in form: (line, problem)."""
-    seen: dict[str, int] = {}
-    kinds: dict[str, str] = {}
-    told: dict[str, None] = {}
-    turns: dict[str, None] = {}
+    seen, told, turns = books.lines, books.told, books.turns
     last = ""
     for number, step in enumerate(script.steps, 2):
         if step.id in seen:
@@ -111,22 +177,38 @@ def _problems(script: Script) -> Iterator[tuple[int, str]]:
         last = step.at
         match step:
             case Turn():
-                turns[step.id] = None
+                turns[step.id] = True
                 for place, op in enumerate(step.ops):
-                    for problem in _op_problems(op, step, script.header.authority, kinds):
+                    for problem in _op_problems(op, step, script.header.authority, books.kinds):
                         yield number, f"field ops[{place}].{problem}"
                     if op.unit and op.op in ("tell", "expire"):
-                        told[op.unit] = told[_namesake(op.unit)] = None
+                        told[op.unit] = told[_namesake(op.unit)] = True
             case Probe():
                 for problem in _probe_problems(step, told, turns):
                     yield number, f"field {problem}"
             case Audit() | Erasure() if step.unit is not None and step.unit not in told:
                 yield number, f"field unit: '{step.unit}' was never told"
+            case Erasure(unit=None):
+                books.erased.add(step.tenant)
             case _:
                 pass
+        for unit in _named(step):
+            books.last[unit] = number
     for twin in script.header.twins:
         if twin.until and twin.until not in seen:
             yield 1, f"field twins: '{twin.name}' ends at '{twin.until}', which is no step"
+
+
+def _named(step: Step) -> Iterator[str]:
+    """The units, and topics, that a step names."""
+    match step:
+        case Turn():
+            for op in step.ops:
+                yield from filter(None, (op.unit, op.target))
+        case Probe():
+            yield from filter(None, (step.unit, *step.units, step.swap and step.swap.unit))
+        case Audit() | Erasure():
+            yield from filter(None, (step.unit,))
 
 
 def _is_instant(spelled: str) -> bool:
@@ -140,7 +222,9 @@ def _is_instant(spelled: str) -> bool:
     return True
 
 
-def _op_problems(op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]) -> Iterator[str]:
+def _op_problems(
+    op: Op, turn: Turn, authority: list[str], kinds: MutableMapping[str, str]
+) -> Iterator[str]:
     """What is wrong with one op: `field: problem`."""
     if op.source not in authority:
         yield f"source: unknown source '{op.source}'; the header's authority ranks {', '.join(authority)}"
@@ -169,7 +253,7 @@ def _op_problems(op: Op, turn: Turn, authority: list[str], kinds: dict[str, str]
             yield f"{name}: '{instant}' is not a time; write it as 2026-03-15T09:30"
 
 
-def _value_problems(unit: str, value: str, kinds: dict[str, str]) -> Iterator[str]:
+def _value_problems(unit: str, value: str, kinds: MutableMapping[str, str]) -> Iterator[str]:
     try:
         kind = values.kind_of(value)
     except values.ValueLiteralError as error:
@@ -179,7 +263,7 @@ def _value_problems(unit: str, value: str, kinds: dict[str, str]) -> Iterator[st
         yield f"value: '{value}' is a {kind}, but {unit} has held a {kinds[unit]}"
 
 
-def _probe_problems(probe: Probe, told: dict[str, None], turns: dict[str, None]) -> Iterator[str]:
+def _probe_problems(probe: Probe, told: Container[str], turns: Container[str]) -> Iterator[str]:
     """What is wrong with one probe: `field: problem`."""
     if probe.ask == "rank":
         asked = list(probe.units)

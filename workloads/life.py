@@ -3,8 +3,8 @@
 In 500 turns everything can be asked for after every change. In a million that would cost more than
 the life itself, and what is true would grow without end. So in a long life
 
-- **episodes end**: some while after the last turn of one its units are withdrawn, but for a share
-  that stays for good, and the true footprint levels off;
+- **episodes end**: some while after the last turn of one its units are withdrawn, and the true
+  footprint levels off, but for a small share that stays for good: a life does gather a few things;
 - **fewer and fewer episodes are watched**: of those that begin at turn t a share of `watched_until` / t,
   so that all questions together grow with the logarithm of the turns. An episode is watched whole or
   not at all, since what it tests lies in the order of its questions;

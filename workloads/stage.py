@@ -58,6 +58,8 @@ THINNING = 500
 """Turns from which on gauges and audits come ever more rarely."""
 PAST_UNITS = 8
 """Units of a sample whose past is asked for."""
+FORGET_EVERY = 50_000
+"""Turns at which ended units are let go, where no checkpoint has come before."""
 MADE = ("offset", "scaled")
 """Rules that make a value which nobody has said."""
 
@@ -574,6 +576,8 @@ class Stage:
                     self._audit()
                 self._next_audit = self._later(self._audit_every, 5)
             self.family = family
+        if self._life and self.turns % FORGET_EVERY == 0:
+            self._forget()
 
     def _later(self, every: int, part: int) -> int:
         """The turn of the next look: `every` turns on, and past THINNING a fixed part of the way.

@@ -120,6 +120,48 @@ def test_the_truth_of_a_life_is_that_of_the_world(life: Script, tmp_path: Path) 
     assert check(tmp_path / "life.jsonl").turns == 3000
 
 
+@pytest.fixture
+def in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every script is a long one, and much is let go while one is replayed."""
+    monkeypatch.setattr("steeltrap.harness.script.LONG_BYTES", 0)
+    monkeypatch.setattr("steeltrap.workloads.check.FORGET_EVERY", 50)
+    monkeypatch.setenv("STEELTRAP_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_a_life_in_a_file_is_checked_there(life: Script, in_files: Path) -> None:
+    """What nobody can touch any more is let go, and everything else comes out as it is stated."""
+    life.write(in_files / "life.jsonl")
+    assert isinstance(check(in_files / "life.jsonl").steps, StoredSteps)
+
+
+def test_a_wrong_truth_late_in_a_life_is_found(life: Script, in_files: Path) -> None:
+    """A question about the distant past whose stated answer is another value is named with its line."""
+    steps = list(life.steps)
+    place, probe = next(
+        (i, step)
+        for i, step in reversed([*enumerate(steps)])
+        if isinstance(step, Probe) and step.ask == "as-of" and step.expect and step.expect.value
+    )
+    kind, _, _ = probe.expect.value.partition(":")  # type: ignore[union-attr]
+    steps[place] = msgspec.structs.replace(probe, expect=None)
+    Script(life.header, steps).write(in_files / "life.jsonl")
+    with pytest.raises(ScriptError, match=rf":{place + 2}: field expect: states null, .*{kind}:"):
+        check(in_files / "life.jsonl")
+
+
+def test_a_long_script_without_truth_gets_it_in_a_file(life: Script, in_files: Path) -> None:
+    """The truth that is filled in is that with which the life was composed."""
+    bare = [msgspec.structs.replace(step, changes=[], footprint=(0, 0)) for step in life.steps]
+    for step in bare:
+        if isinstance(step, Probe):
+            step.expect, step.via, step.hop = None, None, 0
+        if isinstance(step, Audit):
+            step.history, step.live = [], True
+    Script(life.header, bare).write(in_files / "bare.jsonl")
+    assert check(in_files / "bare.jsonl").sha256() == life.sha256()
+
+
 def test_the_ideal_memory_holds_every_condition_through_a_life(
     life: Script, tmp_path: Path
 ) -> None:
