@@ -280,7 +280,8 @@ class Ledger:
             pile[old] = None
         if change.value is not None:
             for pile in (account.superseded, account.never_true, account.withdrawn, account.gone):
-                pile.pop(change.value, None)
+                if pile:
+                    pile.pop(change.value, None)
         account.value = change.value
         account.state = (
             "review" if change.cause == "review" else "unset" if change.value is None else "set"

@@ -228,9 +228,10 @@ class Scorer:
         """The claims of numbered items, worked out once an item and tenant."""
         for number in numbers:
             seen = self._items[number]
-            if tenant not in seen.claims:
-                seen.claims[tenant] = self._catalogue.claims(seen.item, tenant)
-            yield seen.claims[tenant]
+            claims = seen.claims.get(tenant)
+            if claims is None:
+                claims = seen.claims[tenant] = self._catalogue.claims(seen.item, tenant)
+            yield claims
 
     def _probe(self, probe: Probe, event: Event, view: View) -> None:
         if probe.group != self._group:
@@ -326,8 +327,8 @@ class Scorer:
         row[1] += 1
         reads.due += 1
         reads.right += finding.verdict == "correct"
-        for budget in BUDGETS_TOKENS:
-            reads.right_within[budget] += self._right_within(budget, probe, view)
+        for budget, right in self._right_within(probe, view):
+            reads.right_within[budget] += right
         for place, claim in view.about:
             if claim.value == probe.expect.value and claim.meaning == "states":
                 reads.evident += 1
@@ -335,22 +336,33 @@ class Scorer:
                     reads.evident_at[k] += place <= k
                 break
 
-    def _right_within(self, budget_tokens: int, probe: Probe, view: View) -> bool:
-        """Whether the answer is right that the first items give which fit into a budget."""
-        assert view.finding is not None and probe.expect is not None
-        if view.event.tokens <= budget_tokens:
-            return view.finding.verdict == "correct"
-        fits = 0
-        for number in view.event.served:
+    def _right_within(self, probe: Probe, view: View) -> Iterator[tuple[int, bool]]:
+        """For each budget, whether the answer is right that the first items give which fit into it.
+
+        What is said of the unit decides, so that budgets into which the same of it fits are one.
+        """
+        assert view.finding is not None
+        right = {len(view.about): view.finding.verdict == "correct"}
+        for budget_tokens in BUDGETS_TOKENS:
+            said = len(view.about)
+            if view.event.tokens > budget_tokens:
+                fits = self._fits(budget_tokens, view.event)
+                said = sum(place <= fits for place, _ in view.about)
+            if said not in right:
+                claims = [claim for _, claim in view.about[:said]]
+                right[said] = self._judge(probe, claims).verdict == "correct"
+            yield budget_tokens, right[said]
+
+    def _fits(self, budget_tokens: int, event: Event) -> int:
+        """How many of the first items fit into a budget."""
+        for place, number in enumerate(event.served):
             seen = self._items[number]
             if seen.tokens is None:
                 seen.tokens = tokens.count(seen.item.text)
             budget_tokens -= seen.tokens
             if budget_tokens < 0:
-                break
-            fits += 1
-        claims = [claim for place, claim in view.about if place <= fits]
-        return self._judge(probe, claims).verdict == "correct"
+                return place
+        return len(event.served)
 
     def _gauge(self, gauge: Gauge, event: Event, view: View) -> None:
         self._c5.gauge(view)
@@ -400,10 +412,13 @@ class Scorer:
 
     def twin(self, script: Script, spec: TwinSpec, a_read: Standing, b_read: Standing) -> None:
         """Take in one pair of twins: how its units stood in this run, and in the other."""
-        until = next(i for i, step in enumerate(script.steps) if step.id == spec.until)
-        turns = sum(isinstance(step, Turn) for step in script.steps[:until])
-        self._of(script.steps[until].family)
-        self.c6.twin(spec, a_read, b_read, turns, until)
+        turns = 0
+        for until, step in enumerate(script.steps):
+            if step.id == spec.until:
+                self._of(step.family)
+                self.c6.twin(spec, a_read, b_read, turns, until)
+                return
+            turns += isinstance(step, Turn)
 
     def compare(self, comparison: Comparison) -> None:
         """Take in what differs from a twin that differs in something else than reads."""

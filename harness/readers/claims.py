@@ -7,7 +7,7 @@ texts of a system's own making are read by the names and values in them (`senten
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
@@ -60,7 +60,7 @@ class _Heard(msgspec.Struct, array_like=True, gc=False):
     at: str
     ops: list[Op]
     before: dict[str, str | None]
-    """What corrections declare to have never been true."""
+    """Unit -> the value that held before, at least of those that it corrects."""
     derived: tuple[str, ...] = ()
     """Units that it changed by a rule."""
 
@@ -92,7 +92,7 @@ class Catalogue:
 
     # ------------------------------------------------------------ learning
 
-    def hear(self, turn: Turn, before: Mapping[str, str | None]) -> None:
+    def hear(self, turn: Turn, before: dict[str, str | None]) -> None:
         """Learn a turn: its text, its meaning, and the units and values it names.
 
         Args:
@@ -107,9 +107,7 @@ class Catalogue:
         else:
             heard.pop(turn.tenant, None)
             heard[turn.tenant] = turn.id
-        corrected = any(op.op == "correct" for op in ops)
-        disowned = {op.unit: before.get(op.unit) for op in ops if op.unit} if corrected else {}
-        said = self._turns[turn.id] = _Heard(self._number, text, turn.at, ops, disowned)
+        said = self._turns[turn.id] = _Heard(self._number, text, turn.at, ops, before)
         for n, op in enumerate(ops):
             if op.unit and op.op not in _UNSPOKEN:
                 self._learn(op, op.unit, n, turn.id, said)
