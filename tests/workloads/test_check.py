@@ -74,3 +74,29 @@ def test_a_missing_script_says_so(tmp_path: Path) -> None:
     """A path that is not there is an error about that path."""
     with pytest.raises(ScriptError, match=r"nowhere\.jsonl: cannot be read"):
         check(tmp_path / "nowhere.jsonl")
+
+
+def test_what_follows_from_a_unit_that_is_spoken_of_is_not_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A withdrawn dependent comes back with the next value of its source, however late."""
+    monkeypatch.setattr("steeltrap.workloads.check.FORGET_EVERY", 2)
+
+    def turn(number: int, op: str, field: str, rest: str = "") -> str:
+        unit = f'"op":"{op}","unit":"acme/Atlas/{field}"{rest}'
+        return TELL.replace('"t1"', f'"t{number}"').replace(TELL[TELL.index('"op":') : -3], unit)
+
+    rule = ',"target":"acme/Atlas/review","rule":{"kind":"same"}'
+    script = check(
+        write(
+            tmp_path, HEADER, TELL,
+            turn(2, "tell", "review", ',"value":"date:2026-04-20"'),
+            turn(3, "depend", "deadline", rule),
+            turn(4, "retract", "review"),
+            turn(5, "restate", "deadline", ',"value":"date:2026-04-20"'),
+            turn(6, "revise", "deadline", ',"value":"date:2026-04-22"'),
+        )
+    )  # fmt: skip
+    assert ["acme/Atlas/deadline", "acme/Atlas/review"] == [
+        c.unit for c in script.steps[-1].changes
+    ]
