@@ -221,7 +221,7 @@ def _conversations(turns: int) -> SearchStrategy[Script]:
     return made()
 
 
-def _shown(bench: Bench, script: Script) -> list[Violation]:
+def _shown(bench: Bench, script: Script) -> Sequence[Violation]:
     try:
         return bench.run(script, [twin.name for twin in script.header.twins]).violations
     except RunStopped as stopped:

@@ -54,7 +54,13 @@ def every(group: Sequence[Record], *, brief: bool = False) -> list[Table]:
         group: cells that can be compared.
         brief: of costs, of the tables of public data and of growth what fits a console.
     """
-    found = [conditions(group), doses(group), twins(group), costs(group, brief=brief), models(group)]
+    found = [
+        conditions(group),
+        doses(group),
+        twins(group),
+        costs(group, brief=brief),
+        models(group),
+    ]
     found += [growth(group), growth_costs(group, brief=brief)]
     found += [requests(group), prompt_cache(group), summarisation(group)]
     found += [weighed(group), *evidence(group, brief=brief)]
