@@ -11,7 +11,8 @@ __all__ = ["Surroundings", "streams"]
 
 
 class Surroundings:
-    """The process and its working directory, as they were before a memory was asked anything.
+    """The process, its working directory and how deep calls may go, as they were before a memory was
+    asked anything.
 
     A memory that changes the directory would have a run write elsewhere; one that copies its
     process would have two write the same history.
@@ -20,6 +21,7 @@ class Surroundings:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._folder = _folder()
+        self._depth = sys.getrecursionlimit()
 
     def restore(self) -> None:
         """Go back to the directory; a copy of the process ends here."""
@@ -27,6 +29,8 @@ class Surroundings:
             os._exit(1)  # nothing that the original will write may be written here too
         if _folder() != self._folder:
             os.chdir(self._folder)
+        if sys.getrecursionlimit() != self._depth:
+            sys.setrecursionlimit(self._depth)
 
 
 def _folder() -> str:
@@ -39,14 +43,18 @@ def _folder() -> str:
 
 @contextmanager
 def streams() -> Iterator[None]:
-    """Have standard output and error afterwards, though a memory has closed them."""
+    """Have standard output and error afterwards, though a memory has closed them; and the variables
+    of the environment, though it has removed them. What it has set stays: it may be set once only."""
     kept: dict[int, int] = {}
+    variables = dict(os.environ)
     for number in (1, 2):
         with suppress(OSError):  # it is not there, as where nobody listens
             kept[number] = os.dup(number)
     try:
         yield
     finally:
+        for name, value in variables.items():
+            os.environ.setdefault(name, value)
         for number, copy in kept.items():
             with suppress(OSError):  # the copy was closed too
                 os.dup2(copy, number)

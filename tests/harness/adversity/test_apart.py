@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import os
 import shutil
 import subprocess
@@ -29,8 +30,8 @@ KEYS = {
     [
         ("run", "system=flat,vector,gem-told", *SMALL),
         ("run", "system=gem", *SMALL),
-        ("report", "runs", "--html", "page.html"),
-        ("systems",),
+        pytest.param(("report", "runs", "--html", "page.html"), marks=pytest.mark.slow),
+        pytest.param(("systems",), marks=pytest.mark.slow),
     ],
 )
 def test_a_command_stays_on_this_machine(
@@ -94,9 +95,17 @@ def nowhere(place: Path, *said: str) -> None:
                 assert form not in data, path
 
 
-@pytest.mark.parametrize("model", ["upstream", "record"])
-@pytest.mark.parametrize("system", ["gem", "summary system.trigger_tokens=20 system.keep_tokens=5"])
-@pytest.mark.parametrize("how", ["echoes", "errors", "refuses", "friendly"])
+SUMMARY = "summary system.trigger_tokens=20 system.keep_tokens=5"
+QUICK = (("gem", "record", "errors"), (SUMMARY, "upstream", "echoes"))
+EVERY = [
+    pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+    for one in itertools.product(
+        ("gem", SUMMARY), ("upstream", "record"), ("echoes", "errors", "refuses", "friendly")
+    )
+]
+
+
+@pytest.mark.parametrize(("system", "model", "how"), EVERY)
 def test_keys_are_nowhere(
     commands: Any, work: Path, provider: Any, system: str, model: str, how: str
 ) -> None:

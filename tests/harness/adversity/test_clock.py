@@ -13,12 +13,12 @@ from steeltrap.harness.record import read_record
 YEARS_S = 40 * 365 * 86_400.0
 
 
-@pytest.mark.parametrize("system", ["flat", "memories:Noted +system.worker=true +system.passes=[PYTHONPATH]"])  # fmt: skip
-@pytest.mark.parametrize(
-    "jumps",
-    [[-3600.0, 0.0, 3600.0], [-YEARS_S, YEARS_S], [-1e-3, 0.0]],
-    ids=["hours", "years", "ms"],
-)
+WORKER = "memories:Noted +system.worker=true +system.passes=[PYTHONPATH]"
+JUMPS = {"hours": [-3600.0, 0.0, 3600.0], "years": [-YEARS_S, YEARS_S], "ms": [-1e-3, 0.0]}
+
+
+@pytest.mark.parametrize("system", ["flat", pytest.param(WORKER, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jumps", JUMPS.values(), ids=JUMPS)
 def test_the_wall_clock_plays_no_part(
     commands: Any, work: Path, system: str, jumps: list[float]
 ) -> None:

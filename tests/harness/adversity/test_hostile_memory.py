@@ -149,8 +149,8 @@ def test_a_memory_that_writes_into_the_run_folder_has_no_result(
     [
         ("kills", "was killed by SIGKILL"),
         ("closes all", "ended with exit code"),
-        ("interrupts", "was killed by SIGINT"),
-        ("exit", "ended with exit code 3"),
+        pytest.param("interrupts", "was killed by SIGINT", marks=pytest.mark.slow),
+        pytest.param("exit", "ended with exit code 3", marks=pytest.mark.slow),
         pytest.param("never", "gave no answer in 3 s", marks=pytest.mark.slow),
         pytest.param("endless", "gave no answer in 3 s", marks=pytest.mark.slow),
     ],
@@ -199,7 +199,7 @@ _ITEMS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(_ITEMS, max_size=3) | _ANYTHING)
 def test_any_reply_is_recorded_or_refused(reply: Any) -> None:
     """What a memory returns is either written and read back as it was, or refused by an error; there
@@ -232,7 +232,7 @@ class Replies(Flat):
 _SCRIPT = compose(ScriptSettings(name="flip-flop", turns=3, families={"flip-flop": 1.0}), 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(_ANYTHING | st.lists(_ITEMS, max_size=2), min_size=1, max_size=4))
 def test_any_memory_is_driven_to_the_end(tmp_path_factory: Any, replies: list[Any]) -> None:
     """Whatever is returned, every step has one outcome, and the history can be read."""

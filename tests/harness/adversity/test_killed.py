@@ -88,7 +88,7 @@ def test_a_run_killed_at_a_change_of_a_file_ends_as_if_nothing_had_been(
         if not compressed or re.search(r"\.zst|(unlink|utime) .*history", whole.calls[number - 1])
     ]
     assert len(numbers) > 10
-    for count, number in enumerate(numbers):
+    for count, number in enumerate(numbers[::2]):
         how = HOWS[count % 3]
         folder = tmp_path / f"{number}-{how}"
         name = f"{how} call {number}, {whole.calls[number - 1]}"

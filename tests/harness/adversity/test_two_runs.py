@@ -33,6 +33,7 @@ def start(work: Path, root: Path, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_two_commands_run_no_cell_twice(work: Path, root: Path, processes: int) -> None:
     """Each cell that two commands ask for is run by one of them; the other one finds it finished or
