@@ -66,6 +66,8 @@ SUMS: Final = ("life_ms", "life_model_tokens")
 """Costs that add up over a life: points of one run hang together, so there is no interval of them."""
 _FLAT: Final = 0.1
 """An exponent below this is none: a life ten times as long costs a quarter more at most."""
+_LINEAR: Final = (0.5, 1.5)
+"""An interval that reaches beyond holds a root or a square beside 1: it says nothing of either."""
 
 
 def grown(records: Sequence[Record]) -> list[Record]:
@@ -119,4 +121,5 @@ def reading(found: Power | None) -> Reading:
         return "superlinear"
     if found.high < 1:
         return "sublinear"
-    return "linear" if found.low > _FLAT else "unclear"
+    root, steep = _LINEAR
+    return "linear" if root < found.low and found.high < steep else "unclear"

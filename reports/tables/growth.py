@@ -49,8 +49,14 @@ def growth(records: Sequence[Record]) -> Table | None:
 
 
 def _found(records: Sequence[Record]) -> list[str]:
-    """The costs that any of the records has, in the order in which they are read."""
-    found = {cost for record in records for at in record.timing.growth for cost in at.costs}
+    """The costs of which any of the records has some, in the order in which they are read."""
+    found = {
+        cost
+        for record in records
+        for at in record.timing.growth
+        for cost, value in at.costs.items()
+        if value
+    }
     return [cost for cost in COSTS if cost in found]
 
 
@@ -107,9 +113,13 @@ def _meant(numbers: Sequence[Numbers], shown: Sequence[str]) -> Iterator[str]:
         "line is flatter. life: a sum, so its points hang together and one seed has no interval."
     )
     yield (
-        "flat: the interval lies below 0.1 (falling: below -0.1); sublinear: below 1; linear: it "
-        "holds 1; superlinear: above 1; unclear: it holds 0.1 and 1."
+        "flat: the interval lies below 0.1 (falling: below -0.1); sublinear: below 1; superlinear: "
+        "above 1; linear: it holds 1 and lies within 0.5 and 1.5; unclear: it holds 1 and more."
     )
+    known = [row for row in numbers if row["cost"] == "true_tokens"]
+    if truth := max(known, key=lambda row: row["reached"], default=None):
+        said = _exponent_said(truth).split("\n")
+        yield f"What is worth keeping grows alike for all (tokens): {', '.join(said)}."
 
 
 def _ended(systems: dict[str, list[Record]]) -> Iterator[str]:
@@ -158,14 +168,14 @@ def growth_costs(records: Sequence[Record], *, brief: bool = False) -> Table | N
 
 
 def _over_life(records: Sequence[Record], cost: str) -> list[Numbers]:
-    """A cost at each length that any run came to, and at the last of them again."""
+    """A cost at each length that any run came to, and where the last one ended again."""
     lengths = sorted({at.turns for record in records for at in record.timing.growth})
     rows = [
         {"at": str(turns), "turns": turns, **_pooled(values)}
         for turns in lengths
         if (values := _values(records, cost, turns))
     ]
-    return [*rows, *({**row, "at": _END} for row in rows[-1:])]
+    return [*rows, *({**row, "at": _END} for row in rows if row["turns"] == lengths[-1])]
 
 
 def _values(records: Sequence[Record], cost: str, turns: int) -> list[float]:

@@ -125,11 +125,12 @@ def test_a_sum_has_no_interval_of_its_own_points() -> None:
     [
         (-0.05, 0.09, "flat"), (-0.9, -0.2, "falling"), (0.2, 0.9, "sublinear"),
         (-0.05, 0.3, "sublinear"), (0.9, 1.1, "linear"), (1.0, 1.2, "linear"),
-        (1.01, 1.2, "superlinear"), (0.05, 1.2, "unclear"),
+        (1.01, 1.2, "superlinear"), (0.05, 1.2, "unclear"), (0.4, 1.1, "unclear"),
+        (0.9, 2.1, "unclear"),
     ],
 )  # fmt: skip
 def test_an_interval_has_a_word(low: float, high: float, word: str) -> None:
-    """Flat lies below 0.1, linear holds 1, and what would be both is unclear."""
+    """Flat lies below 0.1, linear lies about 1, and what may as well be a root or a square is unclear."""
     assert word == reading(Power((low + high) / 2, low, high, 5, "points"))
 
 
@@ -299,3 +300,24 @@ def test_every_form_has_the_tables() -> None:
     frame = pd.read_csv(BytesIO(made["tables/decade-growth.csv"]))
     slow = frame[(frame["system"] == "slow") & (frame["cost"] == "ingest_ms")].iloc[0]
     assert (8213, "superlinear", WHY) == (slow["reached"], slow["reading"], slow["stopped"])
+
+
+def test_what_is_not_known_at_the_end_is_not_said_to_be() -> None:
+    """A cost that was last seen earlier has no end, and one that is nought throughout no lines."""
+    gap, slow = record("gap", noise=0, ingest_ms=1, size_bytes=1, calls=0), record("slow", turns=8213, noise=0, stopped=WHY, ingest_ms=1)  # fmt: skip
+    del gap.timing.growth[-1].costs["size_bytes"]
+    for at in gap.timing.growth:
+        at.costs["calls"] = 0.0
+    table = growth_costs([gap, slow])
+    assert table is not None
+    on_disk = [row for row in table.rows if row[0] == "on disk, kB"]
+    assert [["on disk, kB", "gap", "0.002", "0.02", "0.2", "-", "-"]] == on_disk
+    assert not any("calls" in row[0] for row in table.rows)
+
+
+def test_the_truth_stands_below_the_exponents() -> None:
+    """How what is worth keeping grows is the measure of what is kept."""
+    table = growth(three())
+    assert table is not None
+    (note,) = [note for note in table.notes if note.startswith("What is worth keeping")]
+    assert "0.2" in note and "sublinear" in note
