@@ -11,6 +11,7 @@ import functools
 import io
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -71,6 +72,17 @@ def become(asked: dict[str, Any]) -> None:
         os._exit(code)
 
 
+def peak_mb(process: int) -> float:
+    """The most that a process itself has had in memory; what is told at its end is also of its own
+    children."""
+    try:
+        told = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+) kB", told)
+    return int(found[1]) / 1024 if found else 0.0
+
+
 def ended(asked: dict[str, Any]) -> dict[str, Any]:
     """Run a command; says how it ended: its code, or the signal as a negative number."""
     sys.stdout.flush()
@@ -86,8 +98,11 @@ def ended(asked: dict[str, Any]) -> dict[str, Any]:
     status = 0
     kill_at = began + asked["kill_after_s"] if asked["kill_after_s"] is not None else None
     deadline = began + asked["timeout_s"]
-    late = False
+    late, mb, looks = False, 0.0, 0
     while True:
+        looks += 1
+        if looks % 20 == 0:
+            mb = peak_mb(child) or mb
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:
             break
@@ -105,7 +120,7 @@ def ended(asked: dict[str, Any]) -> dict[str, Any]:
         left = False
     return {
         "code": os.waitstatus_to_exitcode(status), "late": late, "left": left,
-        "seconds": time.monotonic() - began, "mb": used.ru_maxrss / 1024,
+        "seconds": time.monotonic() - began, "mb": mb or used.ru_maxrss / 1024,
     }  # fmt: skip
 
 
