@@ -27,7 +27,7 @@ __all__ = ["ROOM", "Attic", "Pile", "Shelf"]
 K = TypeVar("K", str, int)
 V = TypeVar("V")
 
-ROOM = 1 << 16
+ROOM = 1 << 15
 """Entries of a shelf that stay in memory after they were last used, and as many more."""
 _CACHE_KB: Final = 16_000
 """Pages of the file that SQLite keeps."""
