@@ -6,11 +6,9 @@ history of any length is scored in one pass.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
 from steeltrap.harness import metrics, tokens
@@ -21,11 +19,11 @@ from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge
 from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
 from steeltrap.harness.checks.retention import Retention
+from steeltrap.harness.checks.served import Reads, Seen
 from steeltrap.harness.checks.sheet import Listing, View
 from steeltrap.harness.checks.sighting import Compared, Comparison
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
 from steeltrap.harness.history import Event, Observer, joined
-from steeltrap.harness.memory import Item
 from steeltrap.harness.models import Usage
 from steeltrap.harness.readers import Catalogue, Claim, Reader
 from steeltrap.harness.record import Effect, Outcome
@@ -66,35 +64,6 @@ class Scored:
     outcome: Outcome
 
 
-class _Seen(msgspec.Struct, array_like=True, gc=False):
-    """An item that was served, listed or had back."""
-
-    item: Item
-    claims: dict[str, tuple[Claim, ...]] = {}
-    """By the tenant who was served it."""
-    tokens: int | None = None
-    """Of its text, where somebody has counted them."""
-
-
-@dataclass(slots=True)
-class Reads:
-    """Counts over the probes of set current values, and what was put before the reader."""
-
-    verdicts: Counter[str] = field(default_factory=Counter)
-    due: int = 0
-    right: int = 0
-    evident: int = 0
-    evident_at: Counter[int] = field(default_factory=Counter)
-    right_within: Counter[int] = field(default_factory=Counter)
-    """By budget in tokens."""
-    exposed: int = 0
-    queries: int = 0
-    served_tokens: int = 0
-    missing: dict[str, list[int]] = field(default_factory=dict)
-    """By family: [set values that were not answered, those asked for]."""
-    stale_by_lag: dict[str, list[int]] = field(default_factory=dict)
-
-
 class Scorer:
     """Takes a run's events in order and keeps the tallies of all conditions.
 
@@ -110,7 +79,7 @@ class Scorer:
         attic = Attic()
         self.ledger = Ledger(header, attic)
         self._catalogue = Catalogue(header, attic)
-        self._items: Shelf[int, _Seen] = Shelf(attic, _Seen)
+        self._items: Shelf[int, Seen] = Shelf(attic, Seen)
         """By number."""
         self._numbers = 0
         self._turn = ""
@@ -157,7 +126,7 @@ class Scorer:
         for phase, usage in event.usage.items():
             self._usage[phase] = self._usage.get(phase, Usage()) + replace(usage, ms=0.0)
         for item in event.new:
-            self._items[self._numbers] = _Seen(item)
+            self._items[self._numbers] = Seen(item)
             self._numbers += 1
         self._take(step, event)
         if not isinstance(step, Turn):
