@@ -2,7 +2,7 @@
 
     python docs/table1.py runs/table1
 
-The run takes more than an hour and environments of its own, so the site does not make it when it is
+The run takes the better part of an hour and environments of its own, so the site does not make it when it is
 built: the tables lie in `docs/table1/`, a file each, and the command above writes them anew.
 """
 

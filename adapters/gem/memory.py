@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -232,5 +233,6 @@ def item(served: Served) -> Item:
         valid_from=served.valid_from,
         valid_to=served.valid_to,
         review=served.review,
-        score=served.salience,
+        # what was never accessed has none
+        score=served.salience if math.isfinite(served.salience) else None,
     )
