@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from steeltrap.reference_system.interpret import (
 )
 from steeltrap.reference_system.memory import Memory, Served
 from steeltrap.reference_system.policy import PolicySet, default_policies
+from steeltrap.reference_system.state import NEVER
 from steeltrap.reference_system.transition import PolicyBreach
 
 if TYPE_CHECKING:
@@ -233,6 +233,5 @@ def item(served: Served) -> Item:
         valid_from=served.valid_from,
         valid_to=served.valid_to,
         review=served.review,
-        # what was never accessed has none
-        score=served.salience if math.isfinite(served.salience) else None,
+        score=None if served.salience in (None, NEVER) else served.salience,
     )
