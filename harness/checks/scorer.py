@@ -1,13 +1,15 @@
 """Scores a history against its script, one event at a time.
 
-A stream: what is kept is one account a unit, one entry a sentence, and the items served, so a
-history of any length is scored in one pass.
+A stream: what is kept is one account a unit, one entry a sentence, and the items served. What was
+not needed lately lies in a file (`steeltrap.harness.shelf`), so a history of any length is scored in
+one pass and in bounded memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -19,7 +21,7 @@ from steeltrap.harness.checks.judge import Finding, Source, judge_current, judge
 from steeltrap.harness.checks.ledger import Ledger
 from steeltrap.harness.checks.reads import Beyond, Dependency, QuerySoundness, Resurrection
 from steeltrap.harness.checks.retention import Retention
-from steeltrap.harness.checks.served import Reads, Seen
+from steeltrap.harness.checks.served import BUDGETS_TOKENS, CUT_OFFS, Reads, Seen
 from steeltrap.harness.checks.sheet import Listing, View
 from steeltrap.harness.checks.sighting import Compared, Comparison
 from steeltrap.harness.checks.state import BoundedState, Provenance, TransitionSoundness
@@ -45,8 +47,6 @@ from steeltrap.harness.verdict import Violation
 
 __all__ = ["Scored", "Scorer", "score"]
 
-CUT_OFFS = (1, 3, 5, 10)
-BUDGETS_TOKENS = (100, 250, 500, 1000)
 _COMPARE: dict[About, Callable[[Comparison], Compared]] = {
     "asking": leakage.compare,
     "telling": leakage.compare,
@@ -113,8 +113,6 @@ class Scorer:
         """How many violations have been found."""
         return len(self._violations)
 
-    # ------------------------------------------------------------ one event
-
     def observe(self, step: Step, event: Event) -> None:
         """Take in what became of one step."""
         self.view = None
@@ -165,8 +163,6 @@ class Scorer:
                 self._gauge(step, event, view)
             case Audit():
                 self._audit(step, event, view)
-            case _:
-                pass
 
     def _of(self, family: str) -> None:
         """What is found from here on belongs to a family."""
@@ -193,7 +189,7 @@ class Scorer:
             if change.value is not None and change.cause == "derived":
                 self._catalogue.know(change.unit, change.value, turn.id)
 
-    def _served(self, numbers: Sequence[int], tenant: str) -> Iterator[tuple[Claim, ...]]:
+    def _served(self, numbers: Iterable[int], tenant: str) -> Iterator[tuple[Claim, ...]]:
         """The claims of numbered items, worked out once an item and tenant."""
         for number in numbers:
             seen = self._items[number]
@@ -356,14 +352,13 @@ class Scorer:
         """Enter what is listed now beside what was listed last of tenants that are not."""
         listed = (gauge.tenant,) if gauge.tenant else tuple(self.ledger.tenants)
         self._listing.begin(listed, self.ledger.turns)
-        place = 0
+        numbers = iter(event.served)
         for tenant, count in zip(listed, event.by_tenant, strict=False):
-            for claims in self._served(event.served[place : place + count], tenant):
+            for claims in self._served(islice(numbers, count), tenant):
                 for claim in claims:
                     if claim.open_at(gauge.at):
                         account = self.ledger.account(claim.unit)
                         self._listing.add(claim, trivial=account.importance == "trivial")
-            place += count
         self._listing.end(self.ledger)
 
     def _audit(self, audit: Audit, event: Event, view: View) -> None:

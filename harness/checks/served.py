@@ -10,7 +10,10 @@ import msgspec
 from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Claim
 
-__all__ = ["Reads", "Seen"]
+__all__ = ["BUDGETS_TOKENS", "CUT_OFFS", "Reads", "Seen"]
+
+CUT_OFFS = (1, 3, 5, 10)
+BUDGETS_TOKENS = (100, 250, 500, 1000)
 
 
 class Seen(msgspec.Struct, array_like=True, gc=False):
