@@ -117,8 +117,13 @@ class Mem0Platform(Hosted["MemoryClient", _User]):
     # ------------------------------------------------------------ the memory
 
     def ingest(self, turn: Utterance) -> None:
-        """Have a turn worked through, as of its time."""
+        """Have a turn worked through, as of its time.
+
+        An empty one is not sent: the service takes none, and there is nothing to keep.
+        """
         self._opened()
+        if not turn.text.strip():
+            return
         user = self._user(turn.tenant)
         added = self._ask(
             lambda mem0: mem0.add(

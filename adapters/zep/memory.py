@@ -110,8 +110,13 @@ class Zep(Hosted["Client", _User]):
     # ------------------------------------------------------------ the memory
 
     def ingest(self, turn: Utterance) -> None:
-        """Add a turn to its session's thread, with its time, its speaker and its id."""
+        """Add a turn to its session's thread, with its time, its speaker and its id.
+
+        An empty one is not sent: the service takes none, and there is nothing to keep.
+        """
         self._opened()
+        if not turn.text.strip():
+            return
         try:
             with self._turnstiles.of(turn.tenant):
                 user = self._user(turn.tenant)

@@ -86,6 +86,14 @@ KNOWN: dict[tuple[str, str], str] = {
     ("mem0-classic-graph", "erases-a-tenant"): HISTORY_STAYS,
     ("mem0-classic-graph", "erases-a-subject"): HISTORY_STAYS,
     ("letta", "erases-a-subject"): "git keeps what was deleted from a file",
+    (
+        "mem0",
+        "history-oldest-first",
+    ): "it adds and closes nothing: both values stand in its history",
+    (
+        "memos-capped",
+        "erases-what-never-was",
+    ): "its scheduler pages at each question, so asking twice differs",
 }
 """What a system does not keep to, and why it is left so."""
 
