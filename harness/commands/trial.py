@@ -424,7 +424,9 @@ def _noting(
     def noting(*arguments: Any, **named: Any) -> Any:
         try:
             return method(*arguments, **named)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             words = f"{type(error).__name__}: {error}"[:500]
             if known := kept.get((name, words)):
                 known.times += 1

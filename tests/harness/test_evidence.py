@@ -20,8 +20,8 @@ from steeltrap.harness.shelf import Attic, Shelf
 class Small(Shelf[Any, Any]):
     """A shelf that is soon full."""
 
-    def __init__(self, attic: Attic, of: Any) -> None:
-        super().__init__(attic, of, room=2)
+    def __init__(self, _: Attic, of: Any) -> None:
+        super().__init__(Attic(room=2), of)
 
 
 @pytest.fixture(autouse=True, params=["short", "long"])

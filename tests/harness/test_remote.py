@@ -556,9 +556,23 @@ def test_a_memory_that_does_not_open_leaves_no_worker(
 
 
 def children() -> set[int]:
-    """Processes that were started from here and have not been reaped."""
+    """Processes that were started from here since the test began and have not been reaped."""
+    return _children() - _BEFORE
+
+
+def _children() -> set[int]:
     found = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     return set(map(int, found.split()))
+
+
+_BEFORE: set[int] = set()
+"""Those of other tests, which may last as long as all of them."""
+
+
+@pytest.fixture(autouse=True)
+def others() -> None:
+    _BEFORE.clear()
+    _BEFORE.update(_children())
 
 
 # ---------------------------------------------------------------- nothing beside it
