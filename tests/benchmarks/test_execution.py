@@ -14,8 +14,9 @@ from steeltrap.harness.composing import assembled, composed, configs
 
 pytestmark = pytest.mark.benchmark
 
-CPU_BOUND = ("system=bm25", "script=adversarial", "script.turns=400", "seed=range(0,12)")
-ROUNDS = 3
+CPU_BOUND = ("system=bm25", "script=adversarial", "script.turns=1000", "seed=range(0,12)")
+"""Cells of some seconds each, beside which a process costs little to start."""
+ROUNDS = 1
 
 
 def wall_s(folder: Path, root: Path, processes: int) -> float:
