@@ -93,7 +93,8 @@ class Served(msgspec.Struct, frozen=True, omit_defaults=True):
     contested: bool = False
     """It was kept beside the value that held, and was never current."""
     salience: float | None = None
-    """As stored, before this reading: a day, comparable among all fields and times."""
+    """As stored, before this reading: a day, comparable among all fields and times; None: it was
+    never accessed, or is of the past."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -392,7 +393,7 @@ class Memory:
         """The stored salience: a day since 1970 that no time and nobody else's reading changes."""
         with self._lock:
             found = self._find(tenant, topic, field)
-            return found.salience if found is not None and found.salience > NEVER else None
+            return None if found is None else _accessed(found.salience)
 
     def footprint(self, tenant: str) -> int:
         """Tokens of the active content."""
@@ -656,7 +657,7 @@ class Memory:
             f"{text} ({because})" if because else text, field.valid_from, field.until,
             (field.turn, *field.sources), field.said_by,
             field.state == "review" or self._mirror.waits(field.id),
-            salience=field.salience if before is None else before,
+            salience=_accessed(field.salience if before is None else before),
         )  # fmt: skip
 
     def _then(self, field: Field, held: Held) -> Served:
@@ -743,3 +744,8 @@ class _Closed:
 
 def _resolve(draft: Draft, evidence: Evidence) -> None:
     draft.view.resolve(evidence.id)
+
+
+def _accessed(salience: float) -> float | None:
+    """A salience as it is shown: nobody has accessed a field of which it is minus infinity."""
+    return salience if salience > NEVER else None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from steeltrap.reference_system.mirror import Mirror
 from steeltrap.reference_system.policy import Firing, PolicySet
-from steeltrap.reference_system.state import Delta, Entry, Field, Topic, Written, key
+from steeltrap.reference_system.state import NEVER, Delta, Entry, Field, Topic, Written, key
 from steeltrap.reference_system.view import View
 
 __all__ = ["Draft", "Operator", "PolicyBreach", "Tools", "Transition", "sentence"]
@@ -134,7 +134,7 @@ class Draft:
             id=view.new_id("f"), tenant=self.tenant, topic=topic.id, name=name, about=about,
             tags=tags, state="unset", value=None, seq=0, valid_from="", until=None, turn="",
             said_by="", sources=(), via="", cause=0, entries=0, mentions=0,
-            order=view.next_order(), salience=float("-inf"), level=0, tokens=0,
+            order=view.next_order(), salience=NEVER, level=0, tokens=0,
         )  # fmt: skip
         view.put_field(new)
         self.refresh(topic.id)

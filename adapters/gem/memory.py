@@ -23,7 +23,6 @@ from steeltrap.reference_system.interpret import (
 )
 from steeltrap.reference_system.memory import Memory, Served
 from steeltrap.reference_system.policy import PolicySet, default_policies
-from steeltrap.reference_system.state import NEVER
 from steeltrap.reference_system.transition import PolicyBreach
 
 if TYPE_CHECKING:
@@ -233,5 +232,5 @@ def item(served: Served) -> Item:
         valid_from=served.valid_from,
         valid_to=served.valid_to,
         review=served.review,
-        score=None if served.salience in (None, NEVER) else served.salience,
+        score=served.salience,
     )

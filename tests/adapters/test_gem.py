@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from steeltrap.adapters.embedders import HashEmbedder
 from steeltrap.adapters.flat import Flat
 from steeltrap.adapters.gem import Gem, ModelGem, ToldGem
-from steeltrap.adapters.gem.memory import item
 from steeltrap.adapters.ideal import Ideal
 from steeltrap.harness.checks import score
 from steeltrap.harness.drive import drive
@@ -23,7 +21,6 @@ from steeltrap.harness.record import Outcome
 from steeltrap.harness.script import Script, Turn
 from steeltrap.harness.tokens import count
 from steeltrap.harness.validate import examine
-from steeltrap.reference_system.memory import Served
 from steeltrap.reference_system.policy import default_policies
 from steeltrap.reference_system.state import HIDDEN
 from steeltrap.reference_system.stores import KINDS, Kind
@@ -340,11 +337,3 @@ def test_policy_sets_that_come_with_it(
     present_now = memory.memory.lookup("a", "Old Mill", "deadline")
     assert present_now is not None and present == present_now.value
     memory.close()
-
-
-def test_what_was_never_read_has_no_score() -> None:
-    """A field that was never accessed is listed like any other: minus infinity is no score."""
-    served = Served("f1", "Atlas", "owner", "Mira", "The owner of Atlas is Mira.", "2026-01-05T09:00", salience=float("-inf"))  # fmt: skip
-    assert item(served).score is None
-    assert item(msgspec.structs.replace(served, salience=2.5)).score == 2.5
-    assert item(msgspec.structs.replace(served, salience=None)).score is None

@@ -584,3 +584,15 @@ def test_topic_that_was_brought_back_can_be_archived_again(life: Life) -> None:
     life.memory.ingest(ACME, at="2029-01-02T00:00", turn="d", statements=[Association("Old", "B")])
     life.memory.forget(ACME, at="2029-01-03T00:00")
     assert archived == [t.title for t in life.memory._mirror.topics.values() if t.archived]
+
+
+def test_what_only_a_rule_has_filled_in_is_listed_without_a_salience(life: Life) -> None:
+    """Nobody has told of it or read it: minus infinity is no salience to be shown."""
+    life.say(0, Fact("Atlas", "launch", "1 March 2026"))
+    life.say(1, Dependency(Place("Atlas", "launch"), Place("Atlas", "review"), Rule("offset", days=3)))  # fmt: skip
+    life.say(2, Fact("Atlas", "launch", "5 March 2026"))
+    life.memory.revise(ACME, at=on(3))
+    told, derived = life.memory.active(ACME)
+    assert ("review", "8 March 2026", None) == (derived.field, derived.value, derived.salience)
+    assert told.salience is not None
+    assert life.memory.salience(ACME, "Atlas", "review") is None
