@@ -146,17 +146,23 @@ def _play(stage: Stage, weights: dict[str, float], dice: Dice, life: Life | None
             while ending and ending[0].resume <= stage.turns:
                 heapq.heappush(running, heapq.heappop(ending))
             over = _go_on(stage, running, dice)
-            if life and over and over.slots:
-                if (end := life.end(stage.turns, dice)) is not None:
-                    acts = withdrawal(stage, over.slots)
-                    watched = life.watches(stage.turns, dice)
-                    heapq.heappush(ending, Episode(end, over.order, "withdrawal", acts, watched))
+            if life and over and (end := _end(stage, over, life, dice)):
+                heapq.heappush(ending, end)
     except Curtain:
         for episode in running + ending:
             episode.acts.close()  # type: ignore[attr-defined]
 
 
-def withdrawal(stage: Stage, slots: Sequence[Slot]) -> Iterator[int]:
+def _end(stage: Stage, over: Episode, life: Life, dice: Dice) -> Episode | None:
+    """The withdrawal of what an episode has told; None where it told nothing, or stays for good."""
+    turn = life.end(stage.turns, dice) if over.slots else None
+    if turn is None:
+        return None
+    acts = _withdrawal(stage, over.slots)
+    return Episode(turn, over.order, "withdrawal", acts, life.watches(stage.turns, dice))
+
+
+def _withdrawal(stage: Stage, slots: Sequence[Slot]) -> Iterator[int]:
     """What an episode of a long life has told is withdrawn, what follows from something first."""
     for slot in reversed(slots):
         if stage.holds(slot):
