@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 
@@ -14,21 +14,14 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.readers import Oracle
 from steeltrap.harness.record import Evidence
 from steeltrap.harness.script import Gauge, Header, Op, Probe, Script, Step, Turn
-from steeltrap.harness.shelf import Attic, Shelf
-
-
-class Small(Shelf[Any, Any]):
-    """A shelf that is soon full."""
-
-    def __init__(self, _: Attic, of: Any) -> None:
-        super().__init__(Attic(room=2), of)
+from steeltrap.harness.shelf import Attic
 
 
 @pytest.fixture(autouse=True, params=["short", "long"])
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is tested holds for lives of any length, also for those that do not fit into memory."""
     if request.param == "long":
-        monkeypatch.setattr(evidence, "Shelf", Small)
+        monkeypatch.setattr(evidence, "Attic", partial(Attic, room=2))
 
 
 def probe(category: str, *due: str, flags: tuple[str, ...] = ()) -> Probe:

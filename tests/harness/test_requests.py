@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,25 +18,18 @@ from steeltrap.harness.memory import Item
 from steeltrap.harness.record import Request, read_record
 from steeltrap.harness.requests import instructions, lines, requests
 from steeltrap.harness.script import REQUEST, Op, Probe, Step, Turn
-from steeltrap.harness.shelf import Attic, Shelf
+from steeltrap.harness.shelf import Attic
 from steeltrap.harness.tokens import count
 from steeltrap.workloads.compose import ScriptSettings, compose
 
 FIXED = count(instructions())
 
 
-class Small(Shelf[Any, Any]):
-    """A shelf that is soon full."""
-
-    def __init__(self, _: Attic, of: Any) -> None:
-        super().__init__(Attic(room=2), of)
-
-
 @pytest.fixture(autouse=True, params=["short", "long"])
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is tested holds for lives of any length, also for those that do not fit into memory."""
     if request.param == "long":
-        monkeypatch.setattr(asking, "Shelf", Small)
+        monkeypatch.setattr(asking, "Attic", partial(Attic, room=2))
 
 
 def asked(number: int, text: str = "Hello.") -> Probe:
